@@ -139,10 +139,10 @@ def certify(
     VerificationError
         If the checker rejects what was written, which is a fault of this package or of the bound that was given.
     """
-    found, text = checked_text(
+    proof, text = checked_text(
         lambda file: _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
     )
-    return WrittenCertificate(**vars(found), text=text)
+    return WrittenCertificate(**vars(proof), text=text)
 
 
 def certify_into(
@@ -198,10 +198,10 @@ def _write(
             consolidated=_consolidated(outcome),
             enough=cost,
         )
-        found = tuple(search)
-        bound, _ = certified_and_largest(found)
+        bounds = tuple(search)
+        bound, _ = certified_and_largest(bounds)
     else:
-        found = (bound,)
+        bounds = (bound,)
     if bound.record is None or not bound.certified:
         raise InputError(f"bound {bound.kind!r}: is not certified, expected one that is")
     ratio = cost / bound.ticks if bound.ticks else Fraction(1)
@@ -214,9 +214,9 @@ def _write(
         "bound": text_of(bound.ticks),
         "ratio": text_of(ratio),
     }
-    given = records.instance_records(instance, pairs=bound.holds_for.sharing)
+    jobs = records.instance_records(instance, pairs=bound.holds_for.sharing)
     multipliers = (dict(bound.record), *(dict(part) for part in bound.parts))
-    digest = write_records(file, header, given, run_records(outcome), multipliers, claim)
+    digest = write_records(file, header, jobs, run_records(outcome), multipliers, claim)
     return Certified(
         outcome.policy,
         str(goal),
@@ -225,7 +225,7 @@ def _write(
         bound.ticks,
         bound.of_class,
         digest,
-        BoundHistory(found),
+        BoundHistory(bounds),
         failing=instance.failures is not None,
     )
 

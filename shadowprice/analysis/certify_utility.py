@@ -160,8 +160,8 @@ def certify_utility(
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
-    found, text = checked_text(lambda file: _write(outcome, utility, round_s, budget_s, file))
-    return WrittenUtilityCertificate(**vars(found), text=text)
+    proof, text = checked_text(lambda file: _write(outcome, utility, round_s, budget_s, file))
+    return WrittenUtilityCertificate(**vars(proof), text=text)
 
 
 def certify_utility_into(
@@ -205,8 +205,8 @@ def _write(
         )
     left = _prices_left(outcome, market, rounds)
     searched = _searched(outcome, market)
-    found = list(search(searched, rounds, earned, budget_s, left))
-    best = min(found, key=lambda each: each.value)
+    bounds = list(search(searched, rounds, earned, budget_s, left))
+    best = min(bounds, key=lambda each: each.value)
     if searched is not market and market.bound(best.unit, best.prices) == best.value:
         searched = market  # It holds for all schedules.
     if not earned and best.value:
@@ -227,7 +227,7 @@ def _write(
         [searched.record(best.unit, best.prices)],
         claim,
     )
-    tried = tuple((each.origin, rounded_up(each.value)) for each in found)
+    tried = tuple((each.origin, rounded_up(each.value)) for each in bounds)
     shared = outcome.policy, utility, round_s, searched.kind
     failing = instance.failures is not None
     values = numbers["earned"], numbers["bound"], numbers["ratio"]
@@ -275,11 +275,11 @@ def _numbers(earned: Fraction, best: UtilityPrices) -> dict[str, Fraction]:
         short = earned.denominator.bit_length() < 3000 > earned.numerator.bit_length()
         if short:
             return {"earned": earned, "bound": earned, "ratio": Fraction(1)}
-    said, limit = _rounded(earned, up=False), _rounded(best.value, up=True)
+    stated, limit = _rounded(earned, up=False), _rounded(best.value, up=True)
     return {
-        "earned": said,
+        "earned": stated,
         "bound": limit,
-        "ratio": max(_rounded(limit / said, up=True), Fraction(1)),
+        "ratio": max(_rounded(limit / stated, up=True), Fraction(1)),
     }
 
 

@@ -703,7 +703,7 @@ def test_what_jobs_have_to_do_is_said_by_the_checker_alone():
                     {path.stem} if node.module.startswith("shadowprice.proofs.checker") else set()
                 )
     assert used == {"check_lines", "Rejected", "limits"}
-    assert taken == {"demands"}
+    assert taken == {"checked_class"}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,6 @@ from shadowprice.instances.features import require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
     fluid_ticks,
@@ -114,16 +113,16 @@ class Asked:
         pairs = ScheduleClass.allowed(instance, preemptive=True).sharing
         schedules = CheckedClass.of(instance, pairs=pairs, preemptive=preemptive)
         counted = measured_instance(instance)
-        found: tuple[CertificateModes, ...] = ()
+        modes: tuple[CertificateModes, ...] = ()
         # Partners that are not counted have no modes.
         alone = not pairs or instance.all_complete
         if alone and len(instance.workload) <= _MOST_TYPED_JOBS:
-            found = tuple(
+            modes = tuple(
                 certificate_modes(counted, schedules, pairs=pairs, consolidated=consolidated)
             )
             types = type_modes(counted, schedules)
-            found = found if types is None else (*found, types)
-        return cls(counted, schedules, found, instance.stopped_s)
+            modes = modes if types is None else (*modes, types)
+        return cls(counted, schedules, modes, instance.stopped_s)
 
     def offset(self, goal: Objective) -> Fraction:
         """Constant that an objective subtracts from completions [ticks]."""
@@ -144,20 +143,20 @@ class Asked:
             every = self._every(goal, effort)
         else:
             every = stopped_bounds(self.schedules, self.stopped_s, effort)
-        found: list[BoundCandidate] = []
+        proposed: list[BoundCandidate] = []
         for each in every:
-            found.append(each)
+            proposed.append(each)
             if most is not None and each.ticks >= most:
                 break
-        return found
+        return proposed
 
     def _every(self, goal: Objective, effort: BoundEffort) -> Iterator[BoundCandidate]:
         """Those of lists of jobs, which may be optimal, and then all others."""
         timer = effort.begin()
         lists_s = 0.0 if effort.repeatable else timer.left_s / 2
-        for found in non_preemptive_bounds(self.instance, self.schedules, goal, lists_s):
-            yield found
-            if found.optimal:
+        for candidate in non_preemptive_bounds(self.instance, self.schedules, goal, lists_s):
+            yield candidate
+            if candidate.optimal:
                 return  # All others bound the same schedules, or more.
         yield from _bounds(self, goal, effort if effort.repeatable else BoundEffort(timer.left_s))
 
@@ -224,7 +223,7 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Boun
     yield from _plain_bounds(asked, goal)
     schedules, work = asked.schedules, asked.schedules.work
     searched = effort.programmes or effort.plans_s > 0
-    if goal is Objective.MAKESPAN or not searched or _one_gpu_alike(work):
+    if goal is Objective.MAKESPAN or not searched or _one_gpu_alike(schedules):
         return
     if max(work.arrival) + sum(work.shortest) >= _MOST_TICKS:
         return
@@ -238,10 +237,10 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Boun
         if work.gangs:
             plain = plain_gangs(asked.instance)
             mine = timer.share(_WINDOWS_SHARE if plain else share)
-            for found in window_bounds(asked.instance, schedules.whole_gangs(), mine.left_s):
+            for candidate in window_bounds(asked.instance, schedules.whole_gangs(), mine.left_s):
                 # What is optimal where jobs may resume need not be where each begins once.
-                yield replace(found, optimal=found.optimal and not schedules.once)
-                if found.optimal and plain:
+                yield replace(candidate, optimal=candidate.optimal and not schedules.once)
+                if candidate.optimal and plain:
                     return  # All that follows bounds the same schedules.
         small = FEWEST_INTERVALS * 2 * len(work.arrival) <= MOST_COLUMNS
         # Where no interval LP is small enough, all the time is for prices of plans.
@@ -260,7 +259,7 @@ def _plain_bounds(asked: Asked, goal: Objective) -> Iterator[BoundCandidate]:
     schedules, work = asked.schedules, asked.schedules.work
     release, weight = work.arrival, work.weight
     if goal is Objective.MAKESPAN:
-        yield BoundCandidate({**_PLAIN, "bound": "area"}, _span(work))
+        yield BoundCandidate({**_PLAIN, "bound": "area"}, _span(schedules))
     else:
         ends = (w * (r + p) for r, p, w in zip(release, work.shortest, weight, strict=True))
         yield BoundCandidate({**_PLAIN, "bound": "job"}, sum(ends, Fraction(0)))
@@ -279,8 +278,9 @@ def _plain_bounds(asked: Asked, goal: Objective) -> Iterator[BoundCandidate]:
         yield from steady_bounds(modes, goal)
 
 
-def _one_gpu_alike(work: LeastWork) -> bool:
+def _one_gpu_alike(schedules: CheckedClass) -> bool:
     """True if SRPT attains the fluid bound of one GPU; no more is worth trying."""
+    work = schedules.work
     alike = len(set(work.weight)) == 1
     return alike and work.gangs and work.gpus == 1 and work.area == work.shortest
 
@@ -299,13 +299,13 @@ def _plans(schedules: CheckedClass, effort_s: float, timer: Timer) -> Iterator[B
             relaxed, effort_s / len(ways), rigid=rigid, until=mine.end
         ):
             grid, rows = better.prices.grid_ticks, better.prices.rows
-            found: Record = {**_PLAIN, "bound": better.kind, "grid": grid}
+            plain: Record = {**_PLAIN, "bound": better.kind, "grid": grid}
             if isinstance(better.prices, PlanPrices):
                 # Of a part of a GPU.
-                record = {**found, "prices": [each * price for price in rows[0]]}
+                record = {**plain, "prices": [each * price for price in rows[0]]}
                 yield BoundCandidate(record, better.ticks)
             elif len(rows) * len(rows[0]) * work.gpus <= _MOST_STEPS:
-                yield BoundCandidate({**found, "prices": rows}, better.ticks)
+                yield BoundCandidate({**plain, "prices": rows}, better.ticks)
 
 
 def _interval_prices(schedules: CheckedClass, timer: Timer) -> Iterator[BoundCandidate]:
@@ -313,10 +313,10 @@ def _interval_prices(schedules: CheckedClass, timer: Timer) -> Iterator[BoundCan
     (jobs, parts), work = schedules.searched(), schedules.work
     last = max(work.arrival) + sum(work.shortest)
     try:
-        found = interval_prices(jobs, timer.left_s, timer.columns)
-        if found is None or not bool((found.prices >= 0).all()):
+        solved = interval_prices(jobs, timer.left_s, timer.columns)
+        if solved is None or not bool((solved.prices >= 0).all()):
             return
-        grid, prices = list(found.grid_ticks), found.prices
+        grid, prices = list(solved.grid_ticks), solved.prices
         if grid[-1] < last:
             grid, prices = [*grid, last], np.append(prices, np.zeros(1, prices.dtype))
         value = interval_bound(
@@ -328,8 +328,9 @@ def _interval_prices(schedules: CheckedClass, timer: Timer) -> Iterator[BoundCan
         return  # The bounds that need no solver are there.
 
 
-def _span(work: LeastWork) -> Fraction:
+def _span(schedules: CheckedClass) -> Fraction:
     """Lower bound on the end of the last job: work released from some time on, or gangs that exclude each other."""
+    work = schedules.work
     best, area, lone = Fraction(0), 0, 0
     rows = zip(work.arrival, work.shortest, work.area, work.gang, strict=True)
     for release, shortest, mine, gang in sorted(rows, reverse=True):

@@ -90,10 +90,10 @@ def bounded_digest(instance: Instance) -> str:
     Where two jobs may share GPUs those that do not count are partners of those that do.
     """
     pairs, safe = SharingGain.of(instance) is not None, replace(instance, failures=None)
-    about, given = _LinesDigest(), completed_instance(safe) if pairs else measured_instance(safe)
+    about, bounded = _LinesDigest(), completed_instance(safe) if pairs else measured_instance(safe)
     if pairs:
         about.add(repr((instance.until_complete, instance.stopped_s)))
-    for record in records.instance_records(given, pairs=pairs):
+    for record in records.instance_records(bounded, pairs=pairs):
         about.add(_line(record))
     return about.digest.hexdigest()
 
@@ -101,19 +101,19 @@ def bounded_digest(instance: Instance) -> str:
 def checked_text(write: Callable[[TextIO], Claim]) -> tuple[Claim, str]:
     """A claim and the text of its certificate, which the checker accepts."""
     file = io.StringIO(newline="\n")
-    found = write(file)
+    written = write(file)
     file.seek(0)
     expect_accepted(file)
-    return found, file.getvalue()
+    return written, file.getvalue()
 
 
 def checked_file(path: Path, write: Callable[[TextIO], Claim]) -> Claim:
     """The claim of a certificate in a file, which is written and checked line by line."""
     with path.open("w", encoding="ascii", newline="\n") as file:
-        found = write(file)
+        written = write(file)
     with path.open(encoding="ascii", newline="\n") as file:
         expect_accepted(file)
-    return found
+    return written
 
 
 def expect_accepted(lines: TextIO) -> None:

@@ -165,33 +165,33 @@ class CheckedClass:
         InputError
             If the checker makes no such modes.
         """
-        given = self._placed(consolidated=consolidated)
+        placed = self._placed(consolidated=consolidated)
         try:
             builder = MODE_BOUNDS[f"interval-lp-of-{subject}" if subject else "typed-interval-lp"]
-            found = builder.modes(given, given.relaxed(), fields)
+            rows = builder.modes(placed, placed.relaxed(), fields)
         except Rejected as error:
             raise _refusal(self.source, error) from None
-        use = np.zeros((len(found.use), len(found.time[0]), len(found.capacity)), dtype=object)
-        for k, row in enumerate(found.use):
+        use = np.zeros((len(rows.use), len(rows.time[0]), len(rows.capacity)), dtype=object)
+        for k, row in enumerate(rows.use):
             for m, uses in enumerate(row):
                 for resource, amount in uses:
                     use[k, m, resource] += amount
         return ModeTable(
             np.array(self.work.arrival, dtype=np.int64),
             tuple(self.work.weight),
-            np.array(found.time, dtype=np.int64),
-            np.array(found.capacity, dtype=object),
-            np.array(found.kind, dtype=np.int64),
+            np.array(rows.time, dtype=np.int64),
+            np.array(rows.capacity, dtype=object),
+            np.array(rows.kind, dtype=np.int64),
             use,
         )
 
     def sharing_shares(self) -> dict[tuple[int, int, int], Fraction]:
         """Most that jobs do beside others, of their fastest: by GPU type, their sort and that of the other."""
-        found, given = PairShares(), self.instance
-        for j, times in enumerate(given.times):
-            for kind, (name, ticks) in enumerate(zip(given.types, times, strict=True)):
-                found.add(given, j, kind, ticks, given.more[j]["beside"].get(name, {}))
-        return found.most
+        shares, instance = PairShares(), self.instance
+        for j, times in enumerate(instance.times):
+            for kind, (name, ticks) in enumerate(zip(instance.types, times, strict=True)):
+                shares.add(instance, j, kind, ticks, instance.more[j]["beside"].get(name, {}))
+        return shares.most
 
     def times_by_width(self) -> list[list[tuple[int, int]]]:
         """Widths of every job, and its ticks at each on the best type under the best of conditions."""
@@ -199,11 +199,11 @@ class CheckedClass:
 
     def _placed(self, *, consolidated: bool) -> CertificateInstance:
         """The jobs that count, of a class of schedules."""
-        given = copy(self.instance)
-        given.header = {**given.header}
+        placed = copy(self.instance)
+        placed.header = {**placed.header}
         if consolidated:
-            given.header["placement"] = "consolidated"
-        return given
+            placed.header["placement"] = "consolidated"
+        return placed
 
     def evaluated(self, candidate: BoundCandidate, goal: Objective) -> Fraction:
         """Value of a bound on completions, or on the last one, from its multipliers [ticks]; as the checker has it.
@@ -213,16 +213,16 @@ class CheckedClass:
         InputError
             If the checker takes no such bound, or it would be too much work.
         """
-        given, record = self._placed(consolidated=candidate.consolidated), _read(candidate.record)
-        given.header["objective"] = str(goal)
+        placed, record = self._placed(consolidated=candidate.consolidated), _read(candidate.record)
+        placed.header["objective"] = str(goal)
         try:
-            work = given.relaxed()
+            work = placed.relaxed()
             if not candidate.parts:
-                return bound_of(given, work, record, None)
+                return bound_of(placed, work, record, None)
             tree = WindowTree(work, record)
             for part in candidate.parts:
                 tree.take(_read(part))
-            return bound_of(given, work, record, tree)
+            return bound_of(placed, work, record, tree)
         except Rejected as error:
             raise _refusal(self.source, error) from None
 

@@ -117,10 +117,12 @@ class JobUtilities:
     def fields(self, job: int) -> dict[str, Any]:
         """Fields of a job's record."""
         worth = self.worth[job]
-        found: dict[str, Any] = {"worth": worth.numerator if worth.denominator == 1 else str(worth)}
+        columns: dict[str, Any] = {
+            "worth": worth.numerator if worth.denominator == 1 else str(worth)
+        }
         if self.deadline is not None:
-            found["deadline"] = self.deadline[job]
-        return found
+            columns["deadline"] = self.deadline[job]
+        return columns
 
     def of_round(self, job: int, number: int) -> Fraction:
         """Utility of a job that completes in a round."""
@@ -136,13 +138,13 @@ class JobUtilities:
         ends = (np.arange(rounds + 1) + 1) * self.length
         worth = np.array([float(each) for each in self.worth])[:, None]
         if self.deadline is not None:
-            found = np.where(ends[None, :] <= np.array(self.deadline)[:, None], worth, 0.0)
+            values = np.where(ends[None, :] <= np.array(self.deadline)[:, None], worth, 0.0)
         else:
             since = np.maximum(ends[None, :] - np.array(self.arrival)[:, None], self.length)
-            found = worth * (TICKS_PER_S / since)
+            values = worth * (TICKS_PER_S / since)
         if self.until is not None:
-            found = np.where(ends[None, :] - self.length < self.until, found, 0.0)
-        return found
+            values = np.where(ends[None, :] - self.length < self.until, values, 0.0)
+        return values
 
     def earned(self, end_ticks: Iterable[int | None]) -> Fraction:
         """Total utility of completions, None for none; at most 2**-1200 a job too small."""
@@ -155,10 +157,10 @@ class JobUtilities:
 
 def rounded_sum(terms: Iterable[Fraction]) -> Fraction:
     """Sum of numbers, exactly where its denominator stays short, else of each rounded down to 2**-1200."""
-    found, exact = Fraction(0), True
+    total, exact = Fraction(0), True
     for term in terms:
-        if exact and lcm(found.denominator, term.denominator) >= 10**_DIGITS:
+        if exact and lcm(total.denominator, term.denominator) >= 10**_DIGITS:
             exact = False
-            found = Fraction(found.numerator * _UNIT // found.denominator, _UNIT)
-        found += term if exact else Fraction(term.numerator * _UNIT // term.denominator, _UNIT)
-    return found
+            total = Fraction(total.numerator * _UNIT // total.denominator, _UNIT)
+        total += term if exact else Fraction(term.numerator * _UNIT // term.denominator, _UNIT)
+    return total

@@ -50,9 +50,9 @@ def measured_instance(instance: Instance) -> Instance:
     free = completed_instance(instance)
     if instance.all_complete:
         return free
-    kept = np.zeros(len(instance.workload), dtype=np.bool_)
-    kept[measured_rows(instance)] = True
-    return replace(free.select(kept), failures=None)
+    counted = np.zeros(len(instance.workload), dtype=np.bool_)
+    counted[measured_rows(instance)] = True
+    return replace(free.select(counted), failures=None)
 
 
 def stopped_bounds(
@@ -91,9 +91,9 @@ def _plans(schedules: CheckedClass, until: int, budget_s: float) -> Iterator[Bou
     jobs, parts = schedules.searched()
     best: PlanPrices | None = None
     priced_plans.prepare()
-    for found in priced_plans.search(jobs, budget_s):
-        if isinstance(found.prices, PlanPrices):
-            best = found.prices
+    for plan in priced_plans.search(jobs, budget_s):
+        if isinstance(plan.prices, PlanPrices):
+            best = plan.prices
     if best is None or len(jobs.release) * len(best.prices) > _MOST_CELLS:
         return
     cells = sum(begin < until for begin in best.grid_ticks[:-1])

@@ -143,10 +143,12 @@ def certificate_modes(
     if missing(instance, KNOWS):
         return
     if pairs:
-        found = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
+        proposed = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
         types = len(run_speed.gpu_types(instance.cluster)[0])
-        if found is not None and (types > 1 or not equal_parts(found, instance.workload.gpus)):
-            yield _of_pairs(instance, schedules, found)
+        if proposed is not None and (
+            types > 1 or not equal_parts(proposed, instance.workload.gpus)
+        ):
+            yield _of_pairs(instance, schedules, proposed)
         return
     alone = replace(instance, sharing_rates=None)
     # Of graphs run times depend on more than a type.
@@ -167,16 +169,16 @@ def type_modes(instance: Instance, schedules: CheckedClass) -> CertificateModes 
     """A mode for each GPU type, of jobs that have run times by type; None where types do not matter."""
     if missing(instance, TYPE_KNOWS) or not schedules.work.gangs:
         return None
-    found = schedules.modes("", {})
+    modes = schedules.modes("", {})
     # Types on which every job takes the same time have one price.
-    columns, pool = np.unique(found.time, axis=1, return_inverse=True)
+    columns, pool = np.unique(modes.time, axis=1, return_inverse=True)
     if columns.shape[1] == 1:
         return None
     source, gpus = pool.ravel(), np.array(_gpus_by_type(instance), dtype=np.int64)
     capacity = np.bincount(source, gpus).astype(np.int64)
     uses = gang_uses(np.array(schedules.work.gang), len(capacity))
-    jobs = ModeTable(found.release, found.weight, columns, capacity, *uses)
-    return CertificateModes("", found, jobs, tuple(source.tolist()), {})
+    jobs = ModeTable(modes.release, modes.weight, columns, capacity, *uses)
+    return CertificateModes("", modes, jobs, tuple(source.tolist()), {})
 
 
 # Bounds of modes.
@@ -213,17 +215,17 @@ def interval_bounds(modes: CertificateModes, timer: Timer) -> Iterator[BoundCand
     if proposed is None:
         return
     prices = np.asarray(proposed.prices, dtype=object)[:, list(modes.source)]
-    given = TypedPrices(proposed.bounds, prices)
-    end = int(given.bounds[-1])
-    values = work_values(modes.jobs, given)
+    typed = TypedPrices(proposed.bounds, prices)
+    end = int(typed.bounds[-1])
+    values = work_values(modes.jobs, typed)
     halves = [
         min(Fraction(round(value * 2), 2), w * end)
         for value, w in zip(values.tolist(), modes.jobs.weight, strict=True)
     ]
-    value = typed_bound(modes.jobs, given, values)
+    value = typed_bound(modes.jobs, typed, values)
     more = {"prices": prices.tolist(), "values": [text_of(each) for each in halves]}
     kind = "interval-lp" if modes.subject else "typed-interval-lp"
-    yield _candidate(modes, kind, value, grid=given.bounds.tolist(), **more)
+    yield _candidate(modes, kind, value, grid=typed.bounds.tolist(), **more)
 
 
 def _candidate(
@@ -290,8 +292,8 @@ def _of_pairs(instance: Instance, schedules: CheckedClass, proposed: ModeTable) 
         uses = zip(proposed.use[:, pool, q], gangs, strict=True)
         parts = [Fraction(int(use), gang * USE_UNIT) for use, gang in uses]
         order = np.argsort([-float(part) for part in parts], kind="stable").tolist()
-        found = [int(part * USE_UNIT) for part in raised(parts, both.get(t, {}), order)]
-        rows.append([t, found])
+        whole = [int(part * USE_UNIT) for part in raised(parts, both.get(t, {}), order)]
+        rows.append([t, whole])
     fields = {"rows": rows}
     return CertificateModes(
         PAIRS, schedules.modes(PAIRS, fields), proposed, tuple(range(len(rows))), fields

@@ -71,16 +71,16 @@ def non_preemptive_bounds(
     until = time.monotonic() + effort_s
     jobs = schedules.whole_gangs()
     span = goal is Objective.MAKESPAN
-    found: ListOptimum | None = None
+    optimum: ListOptimum | None = None
     if count <= MOST_LISTED:
-        found = cheapest_list(jobs, span=span, most=_FEW if effort_s <= 0 else _AT_ONCE)
-        yield from _accepted(instance, schedules, goal, found, None)
-    if (found is not None and found.starts is not None) or effort_s <= 0 or count > MOST_PRICED:
+        optimum = cheapest_list(jobs, span=span, most=_FEW if effort_s <= 0 else _AT_ONCE)
+        yield from _accepted(instance, schedules, goal, optimum, None)
+    if (optimum is not None and optimum.starts is not None) or effort_s <= 0 or count > MOST_PRICED:
         return
     prices = None if span or not max(jobs.weight) else start_prices(jobs, until)
     for most in (_STEPS // count**2, _STEPS // (4 * count**2)):
-        found = cheapest_list(jobs, span=span, prices=prices, most=min(most, _MANY), until=until)
-        accepted = list(_accepted(instance, schedules, goal, found, prices))
+        optimum = cheapest_list(jobs, span=span, prices=prices, most=min(most, _MANY), until=until)
+        accepted = list(_accepted(instance, schedules, goal, optimum, prices))
         yield from accepted
         if accepted:
             return

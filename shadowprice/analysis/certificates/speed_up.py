@@ -25,7 +25,6 @@ from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
-    from shadowprice.proofs.checker.costs import LeastWork
 
 KNOWS = frozenset(
     {
@@ -70,7 +69,7 @@ def speed_up_bounds(instance: Instance, schedules: CheckedClass) -> Iterator[Bou
     if missing(instance, KNOWS) or not may_grow(instance).any():
         return
     times = schedules.times_by_width()
-    search = _Search.of(work, times)
+    search = _Search.of(schedules, times)
     columns = zip(work.arrival, work.weight, times, strict=True)
     jobs = [GrowingJob(*each) for each in columns]
     together, value = search.best_exponent(())
@@ -102,8 +101,9 @@ class _Search:
     ticks_of_release: list[int]
 
     @classmethod
-    def of(cls, work: LeastWork, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
+    def of(cls, schedules: CheckedClass, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
         """Those of a certificate."""
+        work = schedules.work
         order = np.argsort(work.arrival, kind="stable")
         width = np.ones((len(times), max(map(len, times))))
         ticks = np.full(width.shape, np.inf)
@@ -126,10 +126,10 @@ class _Search:
         tried = _EXPONENTS
         best, value = 0.0, -1.0
         for _ in range(_FINER):
-            found = [total(float(p)) for p in tried]
-            k = int(np.argmax(found))
-            if found[k] > value:
-                best, value = float(tried[k]), found[k]
+            totals = [total(float(p)) for p in tried]
+            k = int(np.argmax(totals))
+            if totals[k] > value:
+                best, value = float(tried[k]), totals[k]
             step = float(tried[1] - tried[0])
             tried = np.clip(np.linspace(best - step, best + step, 9), 0.0, 0.999)
         return best, value

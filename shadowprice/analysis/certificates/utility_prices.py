@@ -188,11 +188,11 @@ def search(
     jobs, length, capacity = market.valued(rounds), market.utilities.length, market.capacity
     start: Prices = none.astype(np.float64)
     if left is not None:
-        found = any_schedule.bound(jobs, capacity, left, length, SCALES)
-        start = found.prices.astype(np.float64) * float(found.unit)
-        value = market.bound(found.unit, found.prices)
-        yield UtilityPrices("prices of the run", found.unit, found.prices, value)
+        bound = any_schedule.bound(jobs, capacity, left, length, SCALES)
+        start = bound.prices.astype(np.float64) * float(bound.unit)
+        value = market.bound(bound.unit, bound.prices)
+        yield UtilityPrices("prices of the run", bound.unit, bound.prices, value)
     better = improve(jobs, capacity, start, length, float(earned), budget_s)
-    found = any_schedule.bound(jobs, capacity, better, length, [Fraction(1)])
-    value = market.bound(found.unit, found.prices)
-    yield UtilityPrices("improved prices", found.unit, found.prices, value)
+    bound = any_schedule.bound(jobs, capacity, better, length, [Fraction(1)])
+    value = market.bound(bound.unit, bound.prices)
+    yield UtilityPrices("improved prices", bound.unit, bound.prices, value)

@@ -51,14 +51,14 @@ def _rows(outcome: VerifiedRun) -> Iterator[Schedule]:
 def whole_round_jobs(job: BoundedJob, length: int) -> tuple[BoundedJob, ...]:
     """Jobs whose cheapest schedules cost no more than the cheapest rounds of a job; the job itself the first."""
     arrival = -(-job.arrival // length) * length
-    found = [BoundedJob(job.gpus, arrival, job.ticks, Fraction(1), ())]
+    relaxed = [BoundedJob(job.gpus, arrival, job.ticks, Fraction(1), ())]
     for most in sorted({ticks for ticks in job.ticks if ticks}):
         units = [ticks and -(-most // ticks) for ticks in job.ticks]
         common = lcm(*(each for each in units if each))
         work = -(-most // length) * length * common
         times = tuple(each and work // each for each in units)
-        found.append(BoundedJob(job.gpus, arrival, times, Fraction(1, common), ()))
-    return tuple(found)
+        relaxed.append(BoundedJob(job.gpus, arrival, times, Fraction(1, common), ()))
+    return tuple(relaxed)
 
 
 def proposing(job: BoundedJob, length: int) -> BoundedJob:

@@ -49,31 +49,31 @@ def check_lines(file: TextIO) -> Record:
 
 def prove(records: Iterator[tuple[str, Record]]) -> Record:
     """The claim of these records; what is malformed raises some error."""
-    given = CertificateInstance()
+    instance = CertificateInstance()
     schedule: GangSchedule | CopySchedule | None = None
     bound: Record = {}
     claim: Record = {}
     tree: WindowTree | None = None
     for kind, record in records:
         if kind in TAKE:
-            TAKE[kind](given, record)
+            TAKE[kind](instance, record)
         elif kind == "run":
             if schedule is None:
-                schedule = scheduled(given)
+                schedule = scheduled(instance)
             schedule.run(record)
         elif kind == "bound":
             bound = record
             if bound["bound"] == WINDOWS:
-                need(given.arrival and given.size, "there are no jobs or no nodes")
-                tree = WindowTree(given.counted().relaxed(), bound)
+                need(instance.arrival and instance.size, "there are no jobs or no nodes")
+                tree = WindowTree(instance.counted().relaxed(), bound)
         elif kind == "part":
             need(tree, "parts are of windows of completions, and there are none")
             if tree is not None:
                 tree.take(record)
         else:
             claim = record
-    ends = (schedule or scheduled(given)).finish()
-    return proven(given, ends, bound, tree, claim)
+    ends = (schedule or scheduled(instance)).finish()
+    return proven(instance, ends, bound, tree, claim)
 
 
 def scheduled(instance: CertificateInstance) -> GangSchedule | CopySchedule:
@@ -142,14 +142,16 @@ def within_utility(
     """The schedule earns what is claimed, and at most so much less than any could."""
     each = instance.worth, instance.deadline
     utilities = Utilities(jobs.arrival, *each, instance.header["round"], jobs.until)
-    earned, said = utilities.earned(ends), rational(claim["earned"], "utility earned")
-    need(said <= earned, f"the schedule earns {shown(earned)}, not {shown(said)}")
+    earned, stated = utilities.earned(ends), rational(claim["earned"], "utility earned")
+    need(stated <= earned, f"the schedule earns {shown(earned)}, not {shown(stated)}")
     most, limit = bound_utility(instance, utilities, jobs, bound), rational(claim["bound"], "bound")
     need(limit >= most, f"the bound is {shown(most)}, not {shown(limit)}")
     need(earned <= most, f"the schedule earns {shown(earned)}, more than any can ({shown(most)})")
     ratio = rational(claim["ratio"], "ratio")
     need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule earns more than the best")
-    need(limit <= ratio * said, f"the bound {shown(limit)} is not {shown(ratio)} x {shown(said)}")
+    need(
+        limit <= ratio * stated, f"the bound {shown(limit)} is not {shown(ratio)} x {shown(stated)}"
+    )
 
 
 def at_most(ratio: Fraction) -> str:

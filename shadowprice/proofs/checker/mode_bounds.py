@@ -17,9 +17,9 @@ from .prices import common_unit
 
 def on_one_machine(jobs: LeastWork, modes: CheckedModes, prices: list[Any]) -> LeastWork:
     """Work at prices of the resources, and a machine that does what all of them cost: LB-mode (a)."""
-    found = [whole(price, "price", 1) for price in prices]
-    rent = modes.rent(found) * PRICE_UNIT
-    area = modes.least(found, [0] * len(jobs.area))
+    rents = [whole(price, "price", 1) for price in prices]
+    rent = modes.rent(rents) * PRICE_UNIT
+    area = modes.least(rents, [0] * len(jobs.area))
     shortest = [modes.shortest(j) for j in range(len(jobs.area))]
     area = [each * rent.denominator for each in area]
     return jobs._replace(area=area, shortest=shortest, capacity=rent.numerator)

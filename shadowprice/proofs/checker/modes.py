@@ -72,10 +72,10 @@ def numbered(keys: Iterable[Any]) -> tuple[list[Any], list[int]]:
 
 def gpus_by_type(instance: CertificateInstance) -> list[Fraction]:
     """GPUs of each type."""
-    found = [Fraction(0)] * len(instance.types)
+    gpus = [Fraction(0)] * len(instance.types)
     for size, kind in zip(instance.size, instance.type_of, strict=True):
-        found[kind] += size
-    return found
+        gpus[kind] += size
+    return gpus
 
 
 def type_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
@@ -174,8 +174,8 @@ def fullest(size: int, weight: dict[int, int]) -> int:
     """Most that gangs which fit on a node weigh together."""
     best = [0] * (size + 1)
     for room in range(1, size + 1):
-        found = (best[room - g] + w for g, w in weight.items() if g <= room)
-        best[room] = max(best[room - 1], *found)
+        weights = (best[room - g] + w for g, w in weight.items() if g <= room)
+        best[room] = max(best[room - 1], *weights)
     return best[size]
 
 
@@ -190,8 +190,8 @@ def pair_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) ->
     need(not other, "pairs: jobs hold parts of GPUs or have graphs")
     names, shares, time = list(instance.types), PairShares(), []
     for j, times in enumerate(instance.times):
-        beside = instance.more[j]["beside"]
-        rows = [beside.get(name, {}) for name in names]
+        by_type_and_sort = instance.more[j]["beside"]
+        rows = [by_type_and_sort.get(name, {}) for name in names]
         time.append(
             tuple(
                 shares.add(instance, j, t, *each)
@@ -205,13 +205,13 @@ def pair_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) ->
     capacity, by_type = [], gpus_by_type(instance)
     for q, (t, parts) in enumerate(bound["rows"]):
         need(whole(t, "type of a row") < len(names), "a row is of no GPU type")
-        found = [whole(part, "part") for part in listed(parts, "parts of a row")]
-        need(len(found) > max(sort for sort, _ in keys), "a sort has no part")
-        need(max(found) <= PRICE_UNIT, "a part is more than all")
-        shares.fit(t, found)
+        shares_of_sorts = [whole(part, "part") for part in listed(parts, "parts of a row")]
+        need(len(shares_of_sorts) > max(sort for sort, _ in keys), "a sort has no part")
+        need(max(shares_of_sorts) <= PRICE_UNIT, "a part is more than all")
+        shares.fit(t, shares_of_sorts)
         capacity.append(by_type[t])
         for k, (sort, g) in enumerate(keys):
-            use[k][t].append((q, g * found[sort]))
+            use[k][t].append((q, g * shares_of_sorts[sort]))
     return CheckedModes(kind, time, use, capacity)
 
 
@@ -301,9 +301,9 @@ def points_of(
         for w, more in enumerate(speeds, gang)
         for cpus, memory, speed in cells
     ]
-    kept: list[tuple[float, int, int, int]] = []
+    points: list[tuple[float, int, int, int]] = []
     for point in sorted(set(every), key=lambda p: (-p[0], *p[1:])):
-        effort.spend(len(kept))
-        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in kept):
-            kept.append(point)
-    return kept
+        effort.spend(len(points))
+        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in points):
+            points.append(point)
+    return points

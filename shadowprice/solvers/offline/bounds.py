@@ -278,10 +278,10 @@ def wide_gang_ticks(jobs: Relaxation) -> Fraction:
             continue
         release, work = [jobs.release[j] for j in wide], [jobs.work[j] for j in wide]
         weight, each = [jobs.weight[j] for j in wide], [1] * len(wide)
-        found = Fraction(mean_busy_ticks(release, work, each, weight, most))
+        ticks = Fraction(mean_busy_ticks(release, work, each, weight, most))
         if len(set(weight)) == 1:
-            found = max(found, weight[0] * fluid_ticks(release, work, each, most))
-        best = max(best, found + all_alone - sum((alone[j] for j in wide), Fraction(0)))
+            ticks = max(ticks, weight[0] * fluid_ticks(release, work, each, most))
+        best = max(best, ticks + all_alone - sum((alone[j] for j in wide), Fraction(0)))
     return best
 
 

@@ -248,6 +248,6 @@ def optimal_starts_s(instance: Instance, *, span: bool = False) -> NDArray[np.fl
     span : bool
         Minimise the last completion instead of the total weighted completion time.
     """
-    found = cheapest_list(Relaxation.of(instance), span=span, most=sys.maxsize)
-    assert found.starts is not None
-    return np.array(found.starts, dtype=np.float64) / TICKS_PER_S
+    optimum = cheapest_list(Relaxation.of(instance), span=span, most=sys.maxsize)
+    assert optimum.starts is not None
+    return np.array(optimum.starts, dtype=np.float64) / TICKS_PER_S

@@ -279,18 +279,18 @@ def edited_optimum(
             f"method {method!r} knows the published model only; an edited one takes milp"
         )
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    found = solve_edited_model(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
-    proven = found.evidence is OptimalityEvidence.PROVEN
+    answer = solve_edited_model(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
+    proven = answer.evidence is OptimalityEvidence.PROVEN
     return Optimum(
-        min(found.bound_s, found.objective_s),
-        found.objective_s,
-        placed(found),
+        min(answer.bound_s, answer.objective_s),
+        answer.objective_s,
+        placed(answer),
         method,
         proven,
         jobs.slot_s,
         True,
-        found.evidence,
-        found.bound_s if proven else -math.inf,
+        answer.evidence,
+        answer.bound_s if proven else -math.inf,
         edited=True,
         certified_by=BRANCHING if proven else "",
     )
@@ -391,10 +391,10 @@ class _Search:
         """
         if self.fine.jobs > _LISTED:
             return known
-        found = cheapest_list(Relaxation.of(self.instance), span=self.span, until=self.until)
-        if found.starts is None:
+        optimum = cheapest_list(Relaxation.of(self.instance), span=self.span, until=self.until)
+        if optimum.starts is None:
             return known
-        known = self._better(known, np.array(found.starts) // self.fine.slot_ticks)
+        known = self._better(known, np.array(optimum.starts) // self.fine.slot_ticks)
         cost = self.cost(known.starts)
         return replace(known, exact=cost, kind=LISTS, word=cost, evidence=OptimalityEvidence.PROVEN)
 

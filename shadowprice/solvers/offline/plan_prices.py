@@ -140,17 +140,17 @@ def copies_by_cell(jobs: Relaxation, prices: GangPrices) -> list[list[int]]:
     """Gangs of each width that have been released by the end of each cell; shape (classes, cells)."""
     if jobs.speedup != 1:
         raise ValueError("prices of gangs: expected jobs that do not share GPUs")
-    found = []
+    copies = []
     for width in prices.widths:
         there = zip(jobs.release, jobs.gpus, strict=True)
         release = sorted(r for r, g in there if g == width)
-        found.append([bisect_left(release, end) for end in prices.grid_ticks[1:]])
-    return found
+        copies.append([bisect_left(release, end) for end in prices.grid_ticks[1:]])
+    return copies
 
 
 def _most_worth(jobs: Relaxation, prices: GangPrices) -> list[int]:
     """Most that gangs which fit together are worth, of each cell."""
-    found = []
+    worth = []
     for values, copies in zip(
         zip(*prices.rows, strict=True), zip(*copies_by_cell(jobs, prices), strict=True), strict=True
     ):
@@ -161,8 +161,8 @@ def _most_worth(jobs: Relaxation, prices: GangPrices) -> list[int]:
                     max(most, best[full - width] + value if full >= width else 0)
                     for full, most in enumerate(best)
                 ]
-        found.append(best[-1])
-    return found
+        worth.append(best[-1])
+    return worth
 
 
 def _least_cost(

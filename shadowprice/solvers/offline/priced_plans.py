@@ -85,8 +85,8 @@ def plan_bound(jobs: Relaxation, prices: PlanPrices | GangPrices) -> Fraction:
     In compiled whole numbers of 64 bits where these suffice, with times in coarser units if need be as
     long as cells begin at whole ones; else in Python's, which are slow.
     """
-    found = scaled_bound(jobs, prices)
-    return exact_plan_bound(jobs, prices) if found is None else found
+    scaled = scaled_bound(jobs, prices)
+    return exact_plan_bound(jobs, prices) if scaled is None else scaled
 
 
 @cache
@@ -162,9 +162,9 @@ def search(
         by_width = None
     whole = replace(effort, cells=effort.cells if by_width is None else effort.cells // 2)
     ascent = _Ascent(scaled, fine, pool, target=served.delays)
-    for found in ascent.steps(best, whole):
-        best = found
-        yield PlanBound(found.ticks, PlanPrices(grid, tuple(found.prices[0].tolist())), whole.steps)
+    for step in ascent.steps(best, whole):
+        best = step
+        yield PlanBound(step.ticks, PlanPrices(grid, tuple(step.prices[0].tolist())), whole.steps)
     if by_width is not None:
         rest = _Effort(effort.cells // 2 + whole.cells, until, whole.steps)
         ascent = _Ascent(scaled, fine, by_width, target=2 * served.delays - scaled.alone)
@@ -178,12 +178,12 @@ def _by_width(ascent: _Ascent, known: Evaluated, effort: _Effort) -> Iterator[Pl
     of_gangs: NDArray[np.float64] = widths[:, None].astype(np.float64) * known.prices
     first = scaled.rounded(of_gangs)
     best = effort.count(scaled.evaluate(bounds, first, ascent.room))
-    for found in chain((best,), ascent.steps(best, effort)):
-        if found.ticks > known.ticks:
-            known = found
-            rows = tuple(map(tuple, found.prices.tolist()))
+    for step in chain((best,), ascent.steps(best, effort)):
+        if step.ticks > known.ticks:
+            known = step
+            rows = tuple(map(tuple, step.prices.tolist()))
             prices = GangPrices(grid, tuple(widths.tolist()), rows)
-            yield PlanBound(found.ticks, prices, effort.steps)
+            yield PlanBound(step.ticks, prices, effort.steps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,10 +106,10 @@ class Configurations:
 
     def columns(self, jobs: ScaledJobs) -> NDArray[Any]:
         """Each job pays the price of its width."""
-        found = jobs.records.copy()
-        found["row"] = np.unique(jobs.gpus, return_inverse=True)[1]
-        found["multiple"] = 1
-        return found
+        records = jobs.records.copy()
+        records["row"] = np.unique(jobs.gpus, return_inverse=True)[1]
+        records["multiple"] = 1
+        return records
 
     def most(
         self, prices: Matrix, lengths: NDArray[np.int64]
@@ -185,10 +185,10 @@ class ScaledJobs:
         """Jobs as compiled code has them, with as many prices of a GPU as their gangs have GPUs."""
         from shadowprice.solvers.offline.plan_loops import JOB
 
-        found = np.zeros(len(self.release), dtype=JOB)
-        found["release"], found["work"] = self.release, self.work
-        found["weight"], found["multiple"] = self.weight, self.gpus
-        return found
+        table = np.zeros(len(self.release), dtype=JOB)
+        table["release"], table["work"] = self.release, self.work
+        table["weight"], table["multiple"] = self.weight, self.gpus
+        return table
 
     @cached_property
     def released(self) -> Fraction:
@@ -316,19 +316,19 @@ class ServedInOrder:
     def prices(self) -> NDArray[np.float64]:
         """Prices at which the last job that is served in a cell could as well wait, in weights / PRICE_UNIT."""
         bounds, jobs = self.bounds, self.jobs
-        found = np.zeros(len(self.filler))
+        levels = np.zeros(len(self.filler))
         worth: dict[int, float] = {}  # Price plus falling weight of a job, constant where it fills.
         after = 0.0
-        for k in range(len(found) - 1, -1, -1):
+        for k in range(len(levels) - 1, -1, -1):
             j = int(self.filler[k])
             if j < 0:
                 after = 0.0
                 continue
             fall = float(jobs.weight[j] / (jobs.work[j] * jobs.gpus[j]))
             worth.setdefault(j, after + fall * float(bounds[k + 1]))
-            found[k] = max(worth[j] - fall * float(bounds[k] + bounds[k + 1]) / 2, 0.0)
+            levels[k] = max(worth[j] - fall * float(bounds[k] + bounds[k + 1]) / 2, 0.0)
             after = max(worth[j] - fall * float(bounds[k]), 0.0)
-        return found
+        return levels
 
 
 def _product(prices: NDArray[np.int64], lengths: NDArray[np.int64]) -> int:

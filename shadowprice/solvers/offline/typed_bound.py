@@ -191,11 +191,11 @@ def typed_prices(
         left = until - time.monotonic()
         if intervals < FEWEST_INTERVALS or left <= 0:
             continue
-        found = _lp_prices(jobs, _grid(jobs, intervals, best), left)
-        if found is not None and (
-            best is None or typed_bound(jobs, found) > typed_bound(jobs, best)
+        solved = _lp_prices(jobs, _grid(jobs, intervals, best), left)
+        if solved is not None and (
+            best is None or typed_bound(jobs, solved) > typed_bound(jobs, best)
         ):
-            best = found
+            best = solved
     return best
 
 
@@ -232,8 +232,8 @@ def _drained(jobs: ModeTable) -> float:
         rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
         most = (capacity_floats(jobs) / use_floats(jobs)[jobs.kind]).min(axis=2)
     # The most progress of a job at a moment if it had all: of each mode as much as its scarcest resource allows.
-    found = (rate * np.where(rate > 0, most, 0.0)).sum(axis=1)
-    return float((1.0 / found).sum()) + 1.0
+    drained = (rate * np.where(rate > 0, most, 0.0)).sum(axis=1)
+    return float((1.0 / drained).sum()) + 1.0
 
 
 def _grid(jobs: ModeTable, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:

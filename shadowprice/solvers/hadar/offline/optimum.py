@@ -140,12 +140,12 @@ def optimum(
     """
     require(instance, KNOWS, "plans of rounds")
     start = time.process_time()
-    given = read_model(model, RoundJobs.of(instance, utility))
-    if given.known is None:
-        found = _by_rows(instance, given, time_limit_s)
+    priced = read_model(model, RoundJobs.of(instance, utility))
+    if priced.known is None:
+        best = _by_rows(instance, priced, time_limit_s)
     else:
-        found = _by_columns(instance, given, given.known, time_limit_s)
-    return replace(found, cpu_s=time.process_time() - start, edits=given.edits_in_words)
+        best = _by_columns(instance, priced, priced.known, time_limit_s)
+    return replace(best, cpu_s=time.process_time() - start, edits=priced.edits_in_words)
 
 
 def _by_columns(
@@ -159,13 +159,13 @@ def _by_columns(
             return _of_rows(instance, priced, by_rows)
         time_limit_s *= 1.0 - PROGRAMME_SHARE
     acceptance = Acceptance(priced, LinkingRows(known, priced.more))
-    found = Search(acceptance, time_limit_s).run()
+    searched = Search(acceptance, time_limit_s).run()
     if by_rows is not None:
-        return _better(instance, acceptance, found, by_rows)
-    if found.value == -np.inf and found.bound == -np.inf:
+        return _better(instance, acceptance, searched, by_rows)
+    if searched.value == -np.inf and searched.bound == -np.inf:
         # No plan, says branch and price; if so, the compiled rows say why.
         return _of_rows(instance, priced, _solved(priced, time_limit_s))
-    return _of_search(instance, acceptance, found, time_limit_s)
+    return _of_search(instance, acceptance, searched, time_limit_s)
 
 
 def _by_rows(instance: Instance, priced: PricedModel, time_limit_s: float) -> OfflineOptimum:
@@ -211,21 +211,21 @@ def _of_search(
     instance: Instance, acceptance: Acceptance, searched: Searched, time_limit_s: float
 ) -> OfflineOptimum:
     """The plan of branch and price, accepted by the compiled rows."""
-    given = acceptance.model
+    priced = acceptance.model
     if searched.value == -np.inf:
         raise SolverError(
-            f"model {given.model.name!r}: no plan was found in {time_limit_s:g} s that holds its rows; "
+            f"model {priced.model.name!r}: no plan was found in {time_limit_s:g} s that holds its rows; "
             f"no plan is worth more than {searched.bound:g}"
         )
     point = acceptance.point(searched.schedules)
     if point is None or not np.isclose(acceptance.value(point), searched.value, rtol=1e-6):
         raise SolverError(
-            f"model {given.model.name!r}: the plan of branch and price does not hold its rows"
+            f"model {priced.model.name!r}: the plan of branch and price does not hold its rows"
         )
-    gpus = gpus_in(given, point)
+    gpus = gpus_in(priced, point)
     return OfflineOptimum(
         searched.value,
-        utility_of(given.jobs, gpus),
+        utility_of(priced.jobs, gpus),
         searched.bound,
         searched.proven,
         plan_on_nodes(instance, gpus),
@@ -240,7 +240,7 @@ def _better(
     instance: Instance, acceptance: Acceptance, searched: Searched, by_rows: Solution
 ) -> OfflineOptimum:
     """The better plan and the better bound of the two."""
-    given = acceptance.model
+    priced = acceptance.model
     bound = min(searched.bound, by_rows.bound)
     best = by_rows
     if not len(by_rows.primal) or searched.value > by_rows.objective:
@@ -248,7 +248,7 @@ def _better(
         best = replace(by_rows, primal=np.zeros(0), bound=bound)
         if point is not None:
             best = replace(best, primal=point, objective=searched.value)
-    plan = _of_rows(instance, given, best)
+    plan = _of_rows(instance, priced, best)
     proven = bound <= plan.value + _TOLERANCE * max(1.0, abs(plan.value))
     return replace(
         plan,
