@@ -126,30 +126,30 @@ def prepare_run(
         If a name is unknown, what is given is no policy, a job can never fit, the policy does not take an option, or
         an instance is given and an option says what it says itself.
     """
-    chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
-    if given.instance is not None:
-        chosen.expect_of_runs_alone(given.instance.workload.source)
+    chosen, inputs = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
+    if inputs.instance is not None:
+        chosen.expect_of_runs_alone(inputs.instance.workload.source)
     if isinstance(policy, type) or not isinstance(policy, str | HasSimulator):
         policy = expect_policy(policy)
     name, simulator = policy_name(policy), _simulator(policy, chosen)
     # All jobs of an instance can run.
-    drops = drop_infeasible and given.instance is None
-    where, kept, dropped = runnable_jobs(given.ending(), given.cluster, drops)
+    drops = drop_infeasible and inputs.instance is None
+    where, runnable, dropped = runnable_jobs(inputs.ending(), inputs.cluster, drops)
     if simulator is not None:
         shared = "sharing_rates" in simulator.takes
         copies = None if simulator.copies is None else simulator.copies(where)
-        if given.instance is None:
-            known = chosen.sensitivity(kept, where)
+        if inputs.instance is None:
+            known = chosen.sensitivity(runnable, where)
             instance = _instance(
-                chosen, where, kept, Overheads(), known, shared=shared, copies=copies
+                chosen, where, runnable, Overheads(), known, shared=shared, copies=copies
             )
         else:
-            instance = _with_copies(given.instance, copies, name)
+            instance = _with_copies(inputs.instance, copies, name)
         require(instance, simulator.reads, f"{name}, which runs in a loop of its own")
-        settings = {**simulator.settings, **_run_settings(chosen, given), "dropped": dropped}
+        settings = {**simulator.settings, **_run_settings(chosen, inputs), "dropped": dropped}
         return PreparedRun(name, instance, None, simulator=simulator, settings=settings)
     assert not isinstance(policy, HasSimulator)  # It has a loop of its own.
-    setup = _setup(policy, chosen, kept, where)
+    setup = _setup(policy, chosen, runnable, where)
     sealed = (
         {"sealed": list(setup.policy.enforced)} if isinstance(setup.policy, SeesRunsBegin) else {}
     )
@@ -163,16 +163,16 @@ def prepare_run(
         "dropped": dropped,
         **sealed,
     }
-    if given.instance is None:
+    if inputs.instance is None:
         if setup.declared is not None:
             chosen = replace(chosen, declared=setup.declared)
         instance = _instance(
             chosen, where, setup.workload, setup.overheads, setup.sensitivity, shared=True
         )
     else:
-        instance = given.instance
+        instance = inputs.instance
     run = PreparedRun(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
-    run = replace(run, settings={**settings, **_run_settings(chosen, given)})
+    run = replace(run, settings={**settings, **_run_settings(chosen, inputs)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -422,8 +422,8 @@ def _placement(chosen: RunOptions) -> Placement:
     if chosen.placement is None or chosen.placement in graph_placements():
         return Count()
     place = registry.placement(chosen.placement)
-    given = {} if chosen.skews is None else {"skews": chosen.skews}
-    return configured(place, {name: given[name] for name in taken(place, given)})
+    values = {} if chosen.skews is None else {"skews": chosen.skews}
+    return configured(place, {name: values[name] for name in taken(place, values)})
 
 
 def _of_policy(policy: Policy, chosen: RunOptions) -> dict[str, Any]:
@@ -439,25 +439,25 @@ def _of_policy(policy: Policy, chosen: RunOptions) -> dict[str, Any]:
         "predictor": chosen.predictor,
         "placement": chosen.placement if of_graphs else None,
     }
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    values: dict[str, Any] = {name: value for name, value in wanted.items() if value}
     takes = _taken(policy)
-    for name, value in given.items():
+    for name, value in values.items():
         what = f"{name} of job graphs" if name == "placement" else name
         if ("graph_placement" if name == "placement" else name) not in takes:
             raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
     if chosen.samples is not None and "samples" in takes:
-        given["samples"] = chosen.samples
-    return given
+        values["samples"] = chosen.samples
+    return values
 
 
 def _taken(policy: Policy) -> frozenset[str]:
     """Options that a policy takes, beside those of the engine."""
-    found = set(taken(policy, ("predictor", "placement", "samples")))
-    if "placement" in found:
-        found = found - {"placement"} | {"graph_placement"}
+    names = set(taken(policy, ("predictor", "placement", "samples")))
+    if "placement" in names:
+        names = names - {"placement"} | {"graph_placement"}
     if isinstance(policy, KeepsPrices):
-        found.add("prices")
-    return frozenset(found)
+        names.add("prices")
+    return frozenset(names)
 
 
 def _simulator(policy: str | Policy | HasSimulator, chosen: RunOptions) -> Simulator | None:
@@ -468,22 +468,22 @@ def _simulator(policy: str | Policy | HasSimulator, chosen: RunOptions) -> Simul
     InputError
         If it does not take one that differs from the default.
     """
-    given = {each.name: getattr(chosen, each.name) for each in fields(RunOptions)}
+    values = {each.name: getattr(chosen, each.name) for each in fields(RunOptions)}
     known = schedulers()
     if isinstance(policy, str) and policy.partition(":")[0] in known:
         policy = registry.resolve("policy", policy, known)
-    found: Simulator | None = None
+    simulator: Simulator | None = None
     if isinstance(policy, HasSimulator):
-        found = policy.simulator(given)
+        simulator = policy.simulator(values)
     elif chosen.preset is not None and isinstance(policy, str):
-        found = find_preset(chosen.preset).simulator(policy, chosen.seed)
-    if found is None:
+        simulator = find_preset(chosen.preset).simulator(policy, chosen.seed)
+    if simulator is None:
         return None
     for option in fields(RunOptions):
-        followed = option.name in found.takes or option.name in found.ignores
-        if given[option.name] != option.default and not followed:
-            raise InputError(found.refusal(option.name, given[option.name]))
-    return found
+        followed = option.name in simulator.takes or option.name in simulator.ignores
+        if values[option.name] != option.default and not followed:
+            raise InputError(simulator.refusal(option.name, values[option.name]))
+    return simulator
 
 
 def _priced() -> list[str]:

@@ -94,11 +94,11 @@ def simulate(
     >>> sp.simulate(endless, "2x8", "srtf", until).summary()["window"]
     '20:40'
     """
-    given = JobsAndCluster.of(jobs, cluster)
-    window = given.window(options)
+    inputs = JobsAndCluster.of(jobs, cluster)
+    window = inputs.window(options)
     if window is not None:
-        return execute_until(given, policy, options, window, drop_infeasible=drop_infeasible)[1]
-    run = prepare_run(given, None, policy, options, drop_infeasible=drop_infeasible)
+        return execute_until(inputs, policy, options, window, drop_infeasible=drop_infeasible)[1]
+    run = prepare_run(inputs, None, policy, options, drop_infeasible=drop_infeasible)
     return execute(run, watch)
 
 
@@ -170,12 +170,12 @@ def execute_until(
     prepared = prepare_run(there, None, policy, options, drop_infeasible=drop_infeasible)
     settings = {**prepared.settings, "until_complete": str(window)}
     instance = replace(prepared.instance, failures=done.instance.failures)
-    kept = replace(prepared, settings=settings, prices=run.prices, instance=instance)
-    kept = kept if name is None else replace(kept, name=name)
+    shortened = replace(prepared, settings=settings, prices=run.prices, instance=instance)
+    shortened = shortened if name is None else replace(shortened, name=name)
     schedule = cut_schedule(done.schedule, end_s)
     if not there.ending().fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
-    return kept, _verified(kept, replace(done, schedule=schedule))
+    return shortened, _verified(shortened, replace(done, schedule=schedule))
 
 
 def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:

@@ -78,8 +78,8 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
             data = parse_toml(read_text(file), str(file))
         else:
             data = parse(read_small(file), str(file), truth_values=True)
-        found = decode(cls, data, str(file), numbers_as_text=True)
-        return found.within(file.parent, f"{file}: with")
+        written = decode(cls, data, str(file), numbers_as_text=True)
+        return written.within(file.parent, f"{file}: with")
 
     def within(self, folder: Path, where: str) -> Self:
         """The same options, whose paths are relative to a folder, with absolute ones.
@@ -179,5 +179,5 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         )
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
         context = TermContext(where, jobs, origin_s, endless, drawn_by)
-        found = with_terms(context, self.terms("with"))
-        return ReadOptions(found.cluster, replace(plain, **found.options, **(more or {})))
+        whole = with_terms(context, self.terms("with"))
+        return ReadOptions(whole.cluster, replace(plain, **whole.options, **(more or {})))

@@ -73,7 +73,7 @@ def adversary_command(
     chosen = record_of_option("--family", family, InstanceFamily)
     with progress_line(stoppable=method != "bilevel") as say:
         say(f"looking for the worst instance of {policy}")
-        found = adversary(
+        worst = adversary(
             policy,
             chosen,
             objective,
@@ -84,11 +84,11 @@ def adversary_command(
         )
         stopped = say.asked_to_stop
     if output is not None:
-        found = renamed(found, output.stem)
+        worst = renamed(worst, output.stem)
         write_file(
-            output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8")
+            output, lambda partial: partial.write_text(worst.hard.to_json(), encoding="utf-8")
         )
-    _print(found, plot, form)
+    _print(worst, plot, form)
     if stopped:
         note("stopped by Ctrl-C: the worst instance of those that were looked at until then")
         raise typer.Exit(INTERRUPTED)

@@ -69,7 +69,7 @@ def allocate_command(
     from shadowprice.instances.speeds.throughputs import load_throughputs
 
     table = None if throughputs is None else load_throughputs(throughputs)
-    given = load_allocation_problem(problem, table)
+    loaded = load_allocation_problem(problem, table)
     from shadowprice.solvers.gavel.allocate import allocate
     from shadowprice.solvers.programs.compile import SolverWarning
     from shadowprice.solvers.programs.solution import SolverOptions
@@ -78,16 +78,16 @@ def allocate_command(
         # What they say is among the notes.
         warnings.simplefilter("ignore", SolverWarning)
         options = SolverOptions(method=solver, time_limit_s=600.0)
-        found = allocate(given, policy, options, model)
-    verified = _verified(found)
+        allocation = allocate(loaded, policy, options, model)
+    verified = _verified(allocation)
     print_result(
         form,
-        lambda: _show(found, verified, reasons),
-        lambda: with_origin(_report(found, verified, reasons)),
-        lambda: _share_rows(found),
-        ("jobs", *(f"share.{each}" for each in found.problem.gpu_types), "throughput"),
+        lambda: _show(allocation, verified, reasons),
+        lambda: with_origin(_report(allocation, verified, reasons)),
+        lambda: _share_rows(allocation),
+        ("jobs", *(f"share.{each}" for each in allocation.problem.gpu_types), "throughput"),
     )
-    if not found.proven:
+    if not allocation.proven:
         raise typer.Exit(UNPROVEN)
 
 

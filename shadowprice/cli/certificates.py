@@ -61,9 +61,9 @@ def certify_command(
     expect_outputs(force, output)
     if non_preemptive and objective == UTILITY:
         raise InputError(f"--non-preemptive: is of costs, got --objective {UTILITY}")
-    given = {"--utility": utility, "--round": round_s}
+    flags = {"--utility": utility, "--round": round_s}
     if objective != UTILITY and (utility is not None or round_s is not None):
-        option, value = next((name, each) for name, each in given.items() if each is not None)
+        option, value = next((name, each) for name, each in flags.items() if each is not None)
         raise InputError(
             f"{option} {value}: goes with --objective {UTILITY}, got --objective {objective}"
         )
@@ -77,14 +77,14 @@ def certify_command(
     from shadowprice.analysis.certify import certify_into
 
     may_preempt = not non_preemptive
-    found = _written(
+    certified = _written(
         output,
         lambda partial: certify_into(
             run, partial, objective, budget_s=budget_s, preemptive=may_preempt
         ),
     )
-    warned_of = [] if found.ratio == 1 else [found.history.warning()]
-    tell_bounds([found.history], warned_of, explain=explain)
+    warned_of = [] if certified.ratio == 1 else [certified.history.warning()]
+    tell_bounds([certified.history], warned_of, explain=explain)
 
 
 def _certify_utility(
@@ -95,15 +95,15 @@ def _certify_utility(
     from shadowprice.analysis.utility.instance import ROUND_S
 
     length_s = ROUND_S if round_s is None else round_s
-    found = _written(
+    certified = _written(
         output,
         lambda partial: certify_utility_into(run, partial, utility, length_s, budget_s=budget_s),
     )
-    for origin, most in found.tried:
+    for origin, most in certified.tried:
         stderr.print(
             f"bound {origin}: at most {amount_at_most(most)}", markup=False, highlight=False
         )
-    if (warning := found.warning()) is not None:
+    if (warning := certified.warning()) is not None:
         note(warning)
 
 
@@ -111,9 +111,9 @@ def _written(output: Path, make: Callable[[Path], Claim]) -> Claim:
     """The claim of a certificate that is made into a file, and printed."""
     made: list[Claim] = []
     write_file(output, lambda partial: made.append(make(partial)))
-    (found,) = made
-    print_lines(found.sentence(), f"instance: SHA-256 {found.instance}")
-    return found
+    (certified,) = made
+    print_lines(certified.sentence(), f"instance: SHA-256 {certified.instance}")
+    return certified
 
 
 @dataclass(frozen=True)
@@ -200,14 +200,14 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
     InputError
         If another one is given.
     """
-    found = asked_terms(texts)
-    for term in found:
+    terms = asked_terms(texts)
+    for term in terms:
         if term.sets:
             raise InputError(
                 f"--with {term.label}: is about a run, and certificates are compared with a trace on a cluster, "
                 "expected terms of the cluster alone, such as quotas"
             )
-    return found
+    return terms
 
 
 def _digest(

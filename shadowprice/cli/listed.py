@@ -59,14 +59,14 @@ def policies_command(
         _describe(name, form)
         return
     if preset is not None:
-        found = find_preset(preset)
+        published = find_preset(preset)
         record = {
-            "preset": found.name,
-            "source": found.source,
-            "policies": list(found.policies),
-            "placements": list(found.placements),
+            "preset": published.name,
+            "source": published.source,
+            "policies": list(published.policies),
+            "placements": list(published.placements),
         }
-        print_result(form, lambda: _show_preset(found), lambda: record)
+        print_result(form, lambda: _show_preset(published), lambda: record)
         return
     rows = _policies() if every or form.option else _first_policies()
     print_result(form, lambda: _show_policies(rows, every), lambda: rows)
@@ -265,14 +265,14 @@ def _term_record(feature: Feature) -> dict[str, Any]:
 
     term = SETTINGS.get(feature) or DECLARED.get(feature)
     sets = (SETTINGS.get(feature) or DeclaredSettings).sets
-    given_by = [] if term is None else [f"--with {feature}"]
+    flags = [] if term is None else [f"--with {feature}"]
     if feature in ORIGINS:
-        given_by.append(ORIGINS[feature])
+        flags.append(ORIGINS[feature])
     return {
         "term": feature.value,
         "is": feature.phrase,
         "says": feature.sentence,
-        "given_by": given_by,
+        "given_by": flags,
         "settings": [] if term is None else [asdict(each) for each in settings_of(term)],
         "switches": [] if term is None else list(sets),
         "example": "" if term is None else f"shadowprice {term.example}",
@@ -335,11 +335,11 @@ def _named(names: Iterable[str]) -> list[str]:
     """Options on the command line of some of a run's; some only a program can set."""
     from shadowprice.instances.terms.registry import term_of_option
 
-    found = []
+    flags = []
     for name in names:
         term = term_of_option(name)
         if term is not None:
-            found.append(f"--with {term}")
+            flags.append(f"--with {term}")
         elif name in OPTION_OF:
-            found.append(OPTION_OF[name])
-    return list(dict.fromkeys(found))
+            flags.append(OPTION_OF[name])
+    return list(dict.fromkeys(flags))

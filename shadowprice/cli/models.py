@@ -53,25 +53,25 @@ def models_command(
         listed = [_entry(each) for each in model_files().values()]
         print_result(form, lambda: _show_list(listed), lambda: listed)
         return
-    found = model_file(name)
+    model = model_file(name)
     expect_outputs(force, output)
     if (trace is None) != (cluster is None):
         raise InputError("models: TRACE and --cluster go together, expected both or none")
     instance = None
     if trace is not None and cluster is not None:
         instance = _instance(trace, cluster, trace_format, throughputs)
-    if instance is None and found.displayed_by == OF_INSTANCE and output is None:
-        print_result(form, lambda: _describe(found), lambda: _entry(found))
+    if instance is None and model.displayed_by == OF_INSTANCE and output is None:
+        print_result(form, lambda: _describe(model), lambda: _entry(model))
         return
-    _print(found, instance, output, form)
+    _print(model, instance, output, form)
 
 
 def _show_list(listed: Sequence[Mapping[str, Any]]) -> None:
     table = Table("model", "kind", "what it is; source; solved by; tested in", show_lines=True)
     table.columns[0].no_wrap = True
     for each in listed:
-        told = (each["title"], each["source"], each["solved_by"], each["tested_in"])
-        table.add_row(each["model"], each["kind"], "\n".join(filter(None, told)))
+        cells = (each["title"], each["source"], each["solved_by"], each["tested_in"])
+        table.add_row(each["model"], each["kind"], "\n".join(filter(None, cells)))
     console.print(table)
 
 
@@ -111,12 +111,12 @@ def _describe(model_file: ModelFile) -> None:
 
 def _places(model_file: ModelFile) -> list[str]:
     """Lines on what solves and what tests a model."""
-    told = [f"built by {', '.join(model_file.builders)} in shadowprice.models.{model_file.name}"]
+    lines = [f"built by {', '.join(model_file.builders)} in shadowprice.models.{model_file.name}"]
     if model_file.runs_in:
-        told.append(f"solved by {model_file.runs_in}")
+        lines.append(f"solved by {model_file.runs_in}")
     if model_file.reference:
-        told.append(f"compared with an oracle in {model_file.reference}")
-    return told
+        lines.append(f"compared with an oracle in {model_file.reference}")
+    return lines
 
 
 def _print(
@@ -150,11 +150,13 @@ def _print(
         for row in rows(None if small else _FIRST_ROWS):
             table.add_row(row.name, row.text, row.says)
         console.print(table, markup=False, highlight=False)
-        told = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
+        sentence = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
         if not small:
-            told += f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
+            sentence += (
+                f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
+            )
         print_lines(
-            told, *_places(model_file), *(() if output is None else (f"written to {output}",))
+            sentence, *_places(model_file), *(() if output is None else (f"written to {output}",))
         )
 
     print_result(

@@ -107,16 +107,16 @@ def simulate_command(
     expect_outputs(force, jobs_out, *(prices or ()))
     expect_run_directory(force, run_directory)
     _expect_prices(prices or ())
-    given: RunInputs[Workload] | RunInputs[EndlessWorkload]
+    inputs: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
-        given = read_inputs(trace, cluster, options, prices=bool(prices))
-        jobs = f"{len(given.workload)} jobs"
+        inputs = read_inputs(trace, cluster, options, prices=bool(prices))
+        jobs = f"{len(inputs.workload)} jobs"
     elif endless is not None and trace is None:
-        given = read_endless(endless, cluster, options, prices=bool(prices))
-        jobs = given.workload.source
+        inputs = read_endless(endless, cluster, options, prices=bool(prices))
+        jobs = inputs.workload.source
     else:
         raise InputError("expected either a trace or --endless GENERATOR")
-    outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
+    outcome = _simulated(inputs, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
     report_sealed(outcome)
     if jobs_out is not None:
@@ -241,12 +241,12 @@ def compare_command(
     expect_outputs(force, plot)
     names = split_names(policies)
     require_policies(names, options)
-    given = read_inputs(trace, cluster, options)
+    inputs = read_inputs(trace, cluster, options)
     missing: Sequence[str] = ()
     if objective == UTILITY:
-        picture = _by_utility(given, names, utility, model, budget_s, form)
+        picture = _by_utility(inputs, names, utility, model, budget_s, form)
     elif utility is None and model is None:
-        picture, missing = _by_cost(given, names, objective, budget_s, form, explain)
+        picture, missing = _by_cost(inputs, names, objective, budget_s, form, explain)
     else:
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")

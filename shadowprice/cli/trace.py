@@ -112,10 +112,10 @@ def trace_command(
 
         text = trace_page(jobs, where, imported.lines(), made_by=origin().sentence())
         write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
-    found = contents(jobs, where)
+    numbers = contents(jobs, where)
     loads, ran, questions = _against(None if change else file, jobs, where)
     record = {
-        **found.document(),
+        **numbers.document(),
         "loads": [asdict(each) for each in loads],
         "recorded": ran,
         "cannot_answer": questions,
@@ -123,7 +123,7 @@ def trace_command(
     }
 
     def show() -> None:
-        _print_tables(found, where)
+        _print_tables(numbers, where)
         _print_loads(loads)
         lines = [*ran, *(f"cannot be answered: {each}" for each in questions)]
         if fitted is not None and law is not None:

@@ -173,15 +173,15 @@ def read_parameters(path: Path) -> tuple[str, dict[str, Any]]:
     InputError
         If the file is unreadable or has other entries.
     """
-    found = decode(_FitFile, read_json(path), str(path))
-    parameters = dict(found.parameters)
+    written = decode(_FitFile, read_json(path), str(path))
+    parameters = dict(written.parameters)
     shares = parameters.get("gang_shares")
     if isinstance(shares, dict):
         try:
             parameters["gang_shares"] = {int(gang): share for gang, share in shares.items()}
         except ValueError:
             raise InputError(f"{path}: gang_shares, expected whole numbers of GPUs") from None
-    return found.generator, parameters
+    return written.generator, parameters
 
 
 def parameters_for(name: str, path: Path, chosen: dict[str, Any]) -> dict[str, Any]:

@@ -109,14 +109,14 @@ def trace_page(
         shares_figure,
     )
 
-    found, run_s = contents(workload, cluster), run_times_s(workload, cluster)
+    numbers, run_s = contents(workload, cluster), run_times_s(workload, cluster)
     gpus = None if cluster is None else cluster.physical_gpus
-    rows = Sheet(("", ""), summary_rows(found, cluster), words=1)
+    rows = Sheet(("", ""), summary_rows(numbers, cluster), words=1)
     hours = "Hours are counted from the first arrival, not by the clock of the log."
     demand = "GPUs that would be held if every job ran from its arrival, on its fastest GPU type."
-    lines = f"Up to {MOST_LINES} classes, those with most GPU time." if found.by_class else ""
-    arrivals = figure_html("arrivals", arrivals_figure(workload, found))
-    durations = figure_html("durations", durations_figure(workload, found, run_s))
+    lines = f"Up to {MOST_LINES} classes, those with most GPU time." if numbers.by_class else ""
+    arrivals = figure_html("arrivals", arrivals_figure(workload, numbers))
+    durations = figure_html("durations", durations_figure(workload, numbers, run_s))
     held = figure_html("demand", demand_figure(workload, run_s, gpus))
     sections = [
         Section("In numbers", [rows]),
@@ -125,7 +125,7 @@ def trace_page(
         Section("Demand", [held], demand),
     ]
     heads = ("jobs", "share of jobs", "share of GPU time", "median run time [s]")
-    for place, (what, parts) in enumerate(parts_of(found)):
+    for place, (what, parts) in enumerate(parts_of(numbers)):
         picture = figure_html(f"parts{place}", shares_figure(parts, what))
         sheet = Sheet((what, *heads), [part_row(part) for part in parts], words=1)
         sections.append(Section(f"By {what}", [picture, sheet]))
@@ -134,7 +134,7 @@ def trace_page(
         sections.append(Section("Rows of the file", [Sheet(("",), cells, words=1)]))
     return page(
         f"Trace {workload.source}",
-        _sentence(found),
+        _sentence(numbers),
         sections,
         library=library,
         made_by=made_by,

@@ -62,10 +62,10 @@ def improve(
     prices = best = start
     best_value, length, since = math.inf, 1.0, 0
     while length > _SMALLEST:
-        found = _dual(demands, capacity, prices, round_ticks, end)
-        if found is None:
+        dual = _dual(demands, capacity, prices, round_ticks, end)
+        if dual is None:
             break
-        value, left = found
+        value, left = dual
         since += 1
         if value < best_value - 1e-6 * abs(value):
             best_value, best, since = value, prices, 0
@@ -299,14 +299,14 @@ def _of_any(
     problem: UtilityInstance, prices: Prices, scales: Sequence[Fraction]
 ) -> tuple[Fraction, Prices]:
     """HADAR-any's bound and the multiple of the prices that gives it, both by type."""
-    found = hadar_any_schedule.bound(
+    bound = hadar_any_schedule.bound(
         problem.demands(),
         problem.instance.cluster.gpus_per_type,
         prices,
         problem.round_ticks,
         scales,
     )
-    return found.dual, found.prices.astype(np.float64) * float(found.unit)
+    return bound.dual, bound.prices.astype(np.float64) * float(bound.unit)
 
 
 def _of_rounds(problem: UtilityInstance, prices: NDArray[np.float64]) -> Fraction:
@@ -316,11 +316,11 @@ def _of_rounds(problem: UtilityInstance, prices: NDArray[np.float64]) -> Fractio
     or never, earns at most :math:`U_j(T)` of it; with payoffs of at least that, the proof goes through.
     """
     cluster = problem.instance.cluster
-    found = hadar_certificate.certify(
+    certificate = hadar_certificate.certify(
         problem.committable_jobs(), cluster.gpus_per_node, cluster.type_of_node, prices, Fraction(0)
     )
     more = (
         max(later - payoff, Fraction(0))
-        for later, payoff in zip(problem.beyond(), found.payoffs, strict=True)
+        for later, payoff in zip(problem.beyond(), certificate.payoffs, strict=True)
     )
-    return found.dual + sum(more, Fraction(0))
+    return certificate.dual + sum(more, Fraction(0))

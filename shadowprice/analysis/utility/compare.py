@@ -152,8 +152,8 @@ class UtilityComparison:
 
     def sentences(self) -> list[str]:
         """The result in words."""
-        told = [row.sentence() for row in self.rows]
-        return told if self.plan is None else [*told, self.plan.sentence(self.bound)]
+        lines = [row.sentence() for row in self.rows]
+        return lines if self.plan is None else [*lines, self.plan.sentence(self.bound)]
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
@@ -222,25 +222,25 @@ def compare_utility(
         given twice, or a run is outside of what the bounds are about: job graphs, shared GPUs,
         several copies of a job, presets that change the workload.
     """
-    chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
+    chosen, inputs = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
     outcomes: dict[str, Outcome] = {}
     for name, policy in by_name(policies, sealed=chosen.sealed).items():
         progress(f"simulating {name}")
         # Prices are kept of the policies that set some, and not asked of the others.
         unpriced = replace(chosen, prices=False)
-        run = prepare_run(given, None, policy, unpriced, drop_infeasible=drop_infeasible)
+        run = prepare_run(inputs, None, policy, unpriced, drop_infeasible=drop_infeasible)
         outcomes[name] = execute_bounded(replace(run, name=name).keeping_prices())
     round_s = chosen.round_s or ROUND_S
     earning = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")
-    found = _optimum(earning, budget_s, model)
+    optimum = _optimum(earning, budget_s, model)
     progress("bounding the utility")
-    offered = {} if found is None else {"the offline optimum's prices": found.prices}
+    offered = {} if optimum is None else {"the offline optimum's prices": optimum.prices}
     bound = certified_bound(earning, outcomes, budget_s, offered)
     plan = (
         None
-        if found is None
-        else UtilityPlan(found.utility, found.bound, found.proven, found.edits)
+        if optimum is None
+        else UtilityPlan(optimum.utility, optimum.bound, optimum.proven, optimum.edits)
     )
     rows = _rows(earning, outcomes, bound)
     return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)

@@ -185,11 +185,11 @@ class UtilityInstance:
 
 def _refuse(outcome: Outcome, first: Instance) -> None:
     """Raise InputError for a run that may do more than the statements of the bounds allow."""
-    found = outcome.instance
-    require(found, KNOWS, f"bounds of utilities, for policy {outcome.policy!r}")
+    instance = outcome.instance
+    require(instance, KNOWS, f"bounds of utilities, for policy {outcome.policy!r}")
     for wrong, say in [
-        (found.workload != first.workload, "changes the workload, expected the same for all"),
-        (found.cluster != first.cluster, "has another cluster, expected the same for all"),
+        (instance.workload != first.workload, "changes the workload, expected the same for all"),
+        (instance.cluster != first.cluster, "has another cluster, expected the same for all"),
         (bool((outcome.schedule.partner >= 0).any()), "lets jobs share GPUs, expected none"),
     ]:
         if wrong:
