@@ -294,12 +294,8 @@ class GangSchedule:
             fine = all(sum(piece[at]) == piece[1] for piece in pieces)
             need(fine, f"job {j} has not a replica on each of its GPUs")
             ticks = instance.graphs[more["graph"]].ticks(more["work"], rows)
-            sharing_speed = (
-                min(self.sharing_times(j, run["partner"], kinds)) if "partner" in run else 1.0
-            )
-            return slower(
-                ticks, sharing_speed, self.fed(pieces, more) if "profile" in more else 1.0
-            )
+            shared = min(self.sharing_times(j, run["partner"], kinds)) if "partner" in run else 1.0
+            return slower(ticks, shared, self.fed(pieces, more) if "profile" in more else 1.0)
         times: list[int] = [instance.times[j][kind] for kind in kinds]
         need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
         if more is None:
