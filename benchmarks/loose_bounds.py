@@ -31,7 +31,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.hard_instances import LooseBound
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
+from shadowprice.solvers.offline.bounds import Relaxation, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.completions.completion_search import search_optimum
 from shadowprice.solvers.offline.interval_prices import interval_prices
 from shadowprice.solvers.offline.lagrangian import interval_bound
@@ -41,12 +41,12 @@ from shadowprice.version import __version__
 _EFFORT_S, _COLUMNS = 0.2, 2_000
 """Effort of searches of prices [s of a common machine], and size of interval LPs."""
 
-Evaluation = Callable[[RelaxedJobs, Instance], Fraction]
+Evaluation = Callable[[Relaxation, Instance], Fraction]
 """A bound of total weighted completion time [ticks]."""
 
 
 def _simple(kind: str) -> Evaluation:
-    def evaluate(jobs: RelaxedJobs, instance: Instance) -> Fraction:
+    def evaluate(jobs: Relaxation, instance: Instance) -> Fraction:
         every = simple_bounds(instance, Objective.COMPLETION)
         return next(bound.ticks for bound in every if bound.kind == kind)
 
@@ -54,7 +54,7 @@ def _simple(kind: str) -> Evaluation:
 
 
 def _searched(kind: str) -> Evaluation:
-    def evaluate(jobs: RelaxedJobs, instance: Instance) -> Fraction:
+    def evaluate(jobs: Relaxation, instance: Instance) -> Fraction:
         every = search(jobs, _EFFORT_S, rigid=True)
         # Where nobody waits, or the first prices are the best, a bound is that of what came before.
         least = sum(
@@ -67,7 +67,7 @@ def _searched(kind: str) -> Evaluation:
     return evaluate
 
 
-def _interval(jobs: RelaxedJobs, instance: Instance) -> Fraction:
+def _interval(jobs: Relaxation, instance: Instance) -> Fraction:
     found = interval_prices(jobs, 60.0, _COLUMNS)
     if found is None:
         raise InputError("interval-lp: expected an instance with times that fit the programme")
@@ -77,7 +77,7 @@ def _interval(jobs: RelaxedJobs, instance: Instance) -> Fraction:
     )
 
 
-def _windows(jobs: RelaxedJobs, instance: Instance) -> Fraction:
+def _windows(jobs: Relaxation, instance: Instance) -> Fraction:
     """Before any window is cut."""
     return next(search_optimum(jobs)).lower_ticks
 
@@ -106,7 +106,7 @@ def bound_ticks(kind: str, instance: Instance, objective: Objective) -> Fraction
     require(instance, KNOWS, "adversaries")
     if kind not in EVALUATIONS:
         raise InputError(f"bound {kind!r}: expected one of {', '.join(EVALUATIONS)}")
-    jobs = RelaxedJobs.of(instance)
+    jobs = Relaxation.of(instance)
     return EVALUATIONS[kind](jobs, instance) - offset_ticks(jobs.weight, jobs.release, objective)
 
 
@@ -130,7 +130,7 @@ class _Gaps:
     def _fresh(self, case: FamilyInstance) -> Fraction:
         instance = self.family.instance(case)
         bound = bound_ticks(self.kind, instance, self.objective)
-        jobs = RelaxedJobs.of(instance)
+        jobs = Relaxation.of(instance)
         found = list(search_optimum(jobs))[-1]
         if bound <= 0 or found.lower_ticks != found.upper_ticks:
             return Fraction(0)

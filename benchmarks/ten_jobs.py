@@ -14,7 +14,7 @@ import numpy as np
 import shadowprice as sp
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.instances.objective import Objective
-from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
+from shadowprice.solvers.offline.bounds import Relaxation, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.completions.completion_search import search_optimum
 from shadowprice.solvers.offline.priced_plans import search
 
@@ -39,7 +39,7 @@ def main() -> None:
         outcome = sp.simulate(jobs, "1x8", "srtf")
         cost, relaxed = (
             exact_cost(outcome.instance, FLOW, outcome.end_s),
-            RelaxedJobs.of(outcome.instance),
+            Relaxation.of(outcome.instance),
         )
         shift = offset_ticks(relaxed.weight, relaxed.release, FLOW)
         simple = max(bound.ticks for bound in simple_bounds(outcome.instance, FLOW))

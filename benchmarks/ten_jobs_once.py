@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 import shadowprice as sp
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
 from shadowprice.analysis.certify import certify
 from shadowprice.instances.grid import TICKS_PER_S
@@ -45,10 +45,10 @@ def main() -> None:
         written = time.process_time()
         claim = check(made.text)
         spent.append((written - began, time.process_time() - written))
-        demands = ClassDemands.of(outcome.instance, pairs=False, preemptive=False)
+        schedules = CheckedClass.of(outcome.instance, pairs=False, preemptive=False)
         found = list(
             non_preemptive_bounds(
-                outcome.instance, demands, Objective(given.objective), given.budget
+                outcome.instance, schedules, Objective(given.objective), given.budget
             )
         )
         best = bool(found) and found[-1].optimal

@@ -56,7 +56,7 @@ def code_in(text: str) -> list[str]:
 def code_from(text: str, folder: Path) -> str:
     """A text whose files are relative to a folder, with absolute ones."""
     return _CODE.sub(
-        lambda found: str((folder / Path(found.group()).expanduser()).absolute()), text
+        lambda match: str((folder / Path(match.group()).expanduser()).absolute()), text
     )
 
 

@@ -180,8 +180,9 @@ def third_party(names: Iterator[str]) -> set[str]:
 
 def test_no_folder_of_tests_stands_for_a_package_that_is_not_installed() -> None:
     """pytest puts the folder of a test on the path, beside which a folder `ray` would be imported in place of Ray."""
-    folders = {path.name for path in (ROOT / "tests").rglob("*") if path.is_dir()}
-    files = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    folders = {name for path in tests for name in path.relative_to(ROOT / "tests").parts[:-1]}
+    files = [*SOURCES, *tests]
     top = {name.split(".")[0] for path in files for name in imported(path)}
     assert top & folders - sys.stdlib_module_names == {"support"}
 
@@ -353,21 +354,33 @@ def words_of(name: str) -> set[str]:
 
 
 def names_that_others_see(path: Path) -> Iterator[str]:
-    """Names of a file's classes, functions, fields and attributes, and of the file itself."""
+    """Names of a file's classes, functions, parameters, fields, attributes and constants, and of the file itself."""
     yield from path.relative_to(PACKAGE).with_suffix("").parts
+    yield from (name for node in tree_of(path).body for name in assigned_in(node))
     for node in nodes_of(path):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
         if isinstance(node, ast.ClassDef):
-            for each in node.body:
-                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-                    yield each.target.id
+            yield from (name for each in node.body for name in assigned_in(each))
+        if isinstance(node, ast.arg):
+            yield node.arg
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
 
 
+def assigned_in(node: ast.AST) -> Iterator[str]:
+    """Names that a statement of a module or class assigns to."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        yield from (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
+
+
 def test_participles_name_nothing() -> None:
-    """Classes, functions, fields, attributes and modules are named by nouns of the field."""
+    """Whatever has a name that others see is named by nouns of the field."""
     named = {
         name_of(path): names
         for path in SOURCES
@@ -381,6 +394,21 @@ def test_participles_name_nothing() -> None:
         )
     }
     assert named == {}
+
+
+MOST_PARTICIPLES = 515
+"""Local variables of the package that are named by them still; it only falls."""
+
+
+def test_fewer_and_fewer_variables_are_named_by_participles() -> None:
+    count = sum(
+        isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and bool(words_of(node.id) & WORDS_THAT_NAME_NOTHING)
+        for path in SOURCES
+        for node in nodes_of(path)
+    )
+    assert count <= MOST_PARTICIPLES
 
 
 def test_no_module_is_called_by_a_preposition() -> None:
@@ -400,13 +428,17 @@ EARLIER_NAMES = frozenset(
         "Begun",
         "ByModel",
         "ChosenAmounts",
+        "ClassDemands",
+        "ConditionEntry",
         "ConditionedHosts",
         "CpusAndMemory",
         "FactorBeside",
         "FixedAmounts",
+        "Found",
         "FoundGpu",
         "FoundHosts",
         "FoundNode",
+        "FoundRun",
         "Given",
         "GivenInstance",
         "GivenModel",
@@ -414,16 +446,30 @@ EARLIER_NAMES = frozenset(
         "GrantedAmounts",
         "GraphHosts",
         "HeldAmounts",
+        "IN_MODES",
+        "JobModes",
+        "Kept",
         "Least",
         "LeaseAmounts",
         "Limit",
         "Limited",
+        "ModeFamily",
+        "Modes",
         "NodeAmounts",
+        "OF_MODES",
+        "OfModes",
         "OwnLoop",
+        "PLANS_SHARE_BESIDE_MODES",
         "PartsHosts",
+        "PolicySwitches",
         "PooledGpus",
         "RateBeside",
+        "RelaxedJobs",
         "RowAmounts",
+        "Run",
+        "RunGiven",
+        "RunModes",
+        "RunSwitches",
         "RunsItself",
         "Said",
         "Semantics",
@@ -434,17 +480,32 @@ EARLIER_NAMES = frozenset(
         "StoodDown",
         "Surroundings",
         "Vertex",
+        "WrittenModes",
         "WrittenSwitches",
+        "as_known",
+        "carried_out",
+        "carry_out",
         "carry_out_gangs",
         "carry_out_until",
+        "counted_cost",
+        "counted_demands",
+        "counted_instance",
+        "counted_rows",
+        "describe_decision",
         "expect_all_complete",
+        "expect_together",
         "expect_whole_gpus",
+        "held_together",
         "hypothesis_on_runs",
         "kept_jobs",
         "lower_bounds",
         "own_loop",
+        "pair_throughputs",
         "refuse_unbounded",
         "repeatable_bounds",
+        "run_in_engine",
+        "settle",
+        "settle_waiting",
         "shared_out",
         "stand_down",
         "stood_down",
@@ -452,36 +513,18 @@ EARLIER_NAMES = frozenset(
         "told_cost",
         "uncovered",
         "warnings_told",
+        "why_not",
     }
 )
-"""Names of classes and functions that something better took the place of, which do not come back."""
-
-
-def names_defined(path: Path) -> Iterator[str]:
-    """Names of a file's classes, functions, parameters, aliases, variables and attributes, and of the file itself."""
-    yield path.stem
-    for node in nodes_of(path):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
+"""Names that something better took the place of, which do not come back; a folder may have one."""
 
 
 def test_earlier_names_do_not_come_back() -> None:
-    """No class, function or alias of these names."""
-    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    back = {}
-    for path in SOURCES:
-        names = {node.name for node in nodes_of(path) if isinstance(node, kinds)}
-        for node in tree_of(path).body:
-            targets = node.targets if isinstance(node, ast.Assign) else []
-            names |= {target.id for target in targets if isinstance(target, ast.Name)}
-        if names & EARLIER_NAMES:
-            back[name_of(path)] = names & EARLIER_NAMES
+    back = {
+        name_of(path): names
+        for path in SOURCES
+        if (names := {*names_that_others_see(path)} & EARLIER_NAMES - {*path.parts[:-1]})
+    }
     assert back == {}
 
 
@@ -497,8 +540,6 @@ AMOUNTS_OF_ANY_RESOURCE = {
     "library/families/amounts.py",
     "proofs/lower_bounds/amounts.py",
     "solvers/offline/modes/amounts.py",
-    # A number that a user writes.
-    "instances/workload.py",
 }
 
 
@@ -507,9 +548,26 @@ def test_cpus_and_memory_are_called_so() -> None:
     named = {
         str(path.relative_to(PACKAGE))
         for path in SOURCES
-        if any("amounts" in name.lower() for name in names_defined(path))
+        if any("amounts" in name.lower() for name in names_that_others_see(path))
     }
     assert named == AMOUNTS_OF_ANY_RESOURCE
+
+
+EARLIER_WORDS = {"switch", "switches", "switched", "semantics", "uncovered"}
+"""Words for options of a run and for hypotheses that do not hold, which have one word each."""
+
+
+def test_one_idea_has_one_word() -> None:
+    named = {
+        name_of(path): names
+        for path in SOURCES
+        if (
+            names := {
+                name for name in names_that_others_see(path) if words_of(name) & EARLIER_WORDS
+            }
+        )
+    }
+    assert named == {}
 
 
 RIDDLES = {"Silence", "Surroundings", "stands down", "stand down", "stood down", "says nothing"}

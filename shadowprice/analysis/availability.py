@@ -89,8 +89,8 @@ def _struck_copies(failures: NodeFailures, schedule: Schedule) -> NDArray[np.int
     ends = set(zip(failures.node.tolist(), failures.down_s.tolist(), strict=True))
     assert schedule.steps is not None
     cut = np.flatnonzero(schedule.steps == 0).tolist()
-    found = [row for row in cut if (int(schedule.node[row]), float(schedule.end_s[row])) in ends]
-    return np.array(found, dtype=np.int64)
+    struck = [row for row in cut if (int(schedule.node[row]), float(schedule.end_s[row])) in ends]
+    return np.array(struck, dtype=np.int64)
 
 
 def failures_of_jobs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
@@ -123,14 +123,14 @@ def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None
     end_s = float(schedule.end_s.max(initial=-math.inf))
     whole_gpu_s = max(end_s - begin_s, 0.0) * instance.cluster.physical_gpus
     faults, down_gpu_s = _down(failures, instance, begin_s, end_s)
-    kept_gpu_s = math.fsum((progress.made_s * gang).tolist()) - lost_gpu_s
+    saved_gpu_s = math.fsum((progress.made_s * gang).tolist()) - lost_gpu_s
     return FailureMetrics(
         faults=faults,
         failed_runs=len(progress.failed),
         lost_gpu_s=lost_gpu_s,
         checkpoint_gpu_s=math.fsum(((progress.elapsed_s - progress.made_s) * gang).tolist()),
         availability=1.0 - down_gpu_s / whole_gpu_s if whole_gpu_s else 1.0,
-        goodput=kept_gpu_s / whole_gpu_s if whole_gpu_s else 0.0,
+        goodput=saved_gpu_s / whole_gpu_s if whole_gpu_s else 0.0,
     )
 
 

@@ -40,15 +40,15 @@ class BoundHistory:
         kinds = self.by_kind()
         for kind in sorted(kinds, key=lambda kind: kinds[kind][-1].ticks):
             mine = kinds[kind]
-            said = f"{kind}: {amount_at_least(mine[-1].value_s)} s"
+            sentence = f"{kind}: {amount_at_least(mine[-1].value_s)} s"
             if len(mine) > 1 and mine[0].ticks > 0:
                 late = mine[-1 - -(-len(mine) // 10)]
                 first, last = (float(mine[-1].ticks / each.ticks) - 1 for each in (mine[0], late))
-                said += (
+                sentence += (
                     f", {first:.3%} more than at first in {len(mine)} improvements; "
                     f"the last tenth of them gained {last:.3%}"
                 )
-            yield said
+            yield sentence
 
     def __repr__(self) -> str:
         head = f"BoundHistory({counted(len(self.bounds), 'bound')}; of each certified kind the largest)"

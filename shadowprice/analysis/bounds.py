@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
-from shadowprice.analysis.certificates.demands import CONSOLIDATED
+from shadowprice.analysis.certificates.checked_class import CONSOLIDATED
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
@@ -93,11 +93,11 @@ def _bounds_of(
     solvers = not preemptive and not effort.repeatable and _described(instance)
     timer = effort.begin()
     mine = BoundEffort(effort.seconds * (1 - _SHARE_OF_SOLVERS)) if solvers else effort
-    found = asked.candidates(goal, mine, enough)
-    best = asked.evaluated(found, goal)
+    candidates = asked.candidates(goal, mine, enough)
+    best = asked.evaluated(candidates, goal)
     if solvers and not best.candidate.optimal and (enough is None or best.ticks < enough):
         yield from _by_solvers(instance, goal, timer)
-    for each in found:
+    for each in candidates:
         yield (
             _certified(instance, asked, every, best)
             if each is best.candidate
@@ -116,29 +116,31 @@ def _described(instance: Instance) -> bool:
 
 
 def _certified(instance: Instance, asked: Asked, every: ScheduleClass, best: CheckedBound) -> Bound:
-    found = best.candidate
+    candidate = best.candidate
     return Bound(
         best.ticks,
-        found.kind,
-        _class_of(every, found),
+        candidate.kind,
+        _class_of(every, candidate),
         certified=True,
         # Else it is a schedule of the jobs alone that count.
-        witness=found.witness if instance.all_complete else None,
-        record=found.record,
-        parts=found.parts,
-        of_class=asked.demands.of_class + (CONSOLIDATED if found.consolidated else ""),
+        witness=candidate.witness if instance.all_complete else None,
+        record=candidate.record,
+        parts=candidate.parts,
+        of_class=asked.schedules.name + (CONSOLIDATED if candidate.consolidated else ""),
     )
 
 
-def _proposed(asked: Asked, every: ScheduleClass, found: BoundCandidate, goal: Objective) -> Bound:
+def _proposed(
+    asked: Asked, every: ScheduleClass, candidate: BoundCandidate, goal: Objective
+) -> Bound:
     """A bound that is no larger than the certified one, as the search has it."""
-    ticks = max(found.ticks - asked.offset(goal), Fraction(0))
-    holds_for = _class_of(every, found)
-    return Bound(ticks, found.kind, holds_for, certified=False, record=found.record)
+    ticks = max(candidate.ticks - asked.offset(goal), Fraction(0))
+    holds_for = _class_of(every, candidate)
+    return Bound(ticks, candidate.kind, holds_for, certified=False, record=candidate.record)
 
 
-def _class_of(every: ScheduleClass, found: BoundCandidate) -> ScheduleClass:
-    return replace(every, consolidated=found.consolidated)
+def _class_of(every: ScheduleClass, candidate: BoundCandidate) -> ScheduleClass:
+    return replace(every, consolidated=candidate.consolidated)
 
 
 def certified_and_largest(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
@@ -182,14 +184,14 @@ def strongest_bound(
     InputError
         As :func:`bounds_of`.
     """
-    found = bounds_of(
+    bounds = bounds_of(
         JobsAndCluster.of(jobs, cluster).as_instance(),
         objective,
         BoundEffort(budget_s),
         preemptive=preemptive,
         consolidated=consolidated,
     )
-    return max(found, key=lambda bound: (bound.ticks, bound.certified))
+    return max(bounds, key=lambda bound: (bound.ticks, bound.certified))
 
 
 def certified_bounds(
@@ -203,10 +205,10 @@ def certified_bounds(
         As :func:`bounds_of`.
     """
     require(instance, KNOWS, "bounds")
-    goals, found = list(objectives), list[dict[Objective, Bound]]()
+    goals, bounds = list(objectives), list[dict[Objective, Bound]]()
     for each in instance.relaxations:
-        found.append(_certified_bounds(each, goals, effort))
-    return {goal: max((of[goal] for of in found), key=lambda b: b.ticks) for goal in goals}
+        bounds.append(_certified_bounds(each, goals, effort))
+    return {goal: max((of[goal] for of in bounds), key=lambda b: b.ticks) for goal in goals}
 
 
 def _certified_bounds(
@@ -243,12 +245,12 @@ def _by_solvers(instance: Instance, goal: Objective, timer: Timer) -> Iterator[B
         if timer.left_s <= 0:
             return
         try:
-            found = optimum(sound, goal, method=method, budget_s=share * timer.left_s)
+            solved = optimum(sound, goal, method=method, budget_s=share * timer.left_s)
         except SolverError:
             continue
         every = ScheduleClass.allowed(instance, preemptive=False)
-        lower = Fraction(found.lower_s) * TICKS_PER_S
-        yield Bound(lower, method, every, certified=False, witness=found.schedule)
-        if found.proven:
+        lower = Fraction(solved.lower_s) * TICKS_PER_S
+        yield Bound(lower, method, every, certified=False, witness=solved.schedule)
+        if solved.proven:
             # Asking the other would end where this ended.
             return

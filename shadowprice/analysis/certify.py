@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of, certified_and_largest
@@ -25,7 +25,7 @@ from shadowprice.analysis.certificates.certificate_file import (
     run_records,
     write_records,
 )
-from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
+from shadowprice.analysis.certificates.checked_class import KNOWS as CLASS_KNOWS
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.measured_jobs import completed_instance
@@ -39,10 +39,8 @@ from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import Bound
 
-KNOWS = DEMANDS_KNOWS
+KNOWS = CLASS_KNOWS
 """What every certificate is of; a bound that knows less is left out."""
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,10 +139,10 @@ def certify(
     VerificationError
         If the checker rejects what was written, which is a fault of this package or of the bound that was given.
     """
-    found, text = checked_text(
+    proof, text = checked_text(
         lambda file: _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
     )
-    return WrittenCertificate(**vars(found), text=text)
+    return WrittenCertificate(**vars(proof), text=text)
 
 
 def certify_into(
@@ -200,10 +198,10 @@ def _write(
             consolidated=_consolidated(outcome),
             enough=cost,
         )
-        found = tuple(search)
-        bound, _ = certified_and_largest(found)
+        bounds = tuple(search)
+        bound, _ = certified_and_largest(bounds)
     else:
-        found = (bound,)
+        bounds = (bound,)
     if bound.record is None or not bound.certified:
         raise InputError(f"bound {bound.kind!r}: is not certified, expected one that is")
     ratio = cost / bound.ticks if bound.ticks else Fraction(1)
@@ -216,9 +214,9 @@ def _write(
         "bound": text_of(bound.ticks),
         "ratio": text_of(ratio),
     }
-    given = records.instance_records(instance, pairs=bound.holds_for.sharing)
+    jobs = records.instance_records(instance, pairs=bound.holds_for.sharing)
     multipliers = (dict(bound.record), *(dict(part) for part in bound.parts))
-    digest = write_records(file, header, given, run_records(outcome), multipliers, claim)
+    digest = write_records(file, header, jobs, run_records(outcome), multipliers, claim)
     return Certified(
         outcome.policy,
         str(goal),
@@ -227,7 +225,7 @@ def _write(
         bound.ticks,
         bound.of_class,
         digest,
-        BoundHistory(found),
+        BoundHistory(bounds),
         failing=instance.failures is not None,
     )
 

@@ -19,7 +19,7 @@ from shadowprice.analysis.certificates.certificate_file import (
     run_records,
     write_records,
 )
-from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
+from shadowprice.analysis.certificates.checked_class import KNOWS as CLASS_KNOWS
 from shadowprice.analysis.certificates.job_utilities import ROUND_S
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_bound import EarningRuns
@@ -29,7 +29,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import require
 from shadowprice.instances.objective import rounded_up
 
-KNOWS = DEMANDS_KNOWS
+KNOWS = CLASS_KNOWS
 
 _BITS = 100
 """Significant bits of numbers that are written, unless the ratio is 1."""
@@ -143,8 +143,8 @@ def certify_utility(
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
-    found, text = checked_text(lambda file: _write(outcome, utility, round_s, budget_s, file))
-    return WrittenUtilityCertificate(**vars(found), text=text)
+    proof, text = checked_text(lambda file: _write(outcome, utility, round_s, budget_s, file))
+    return WrittenUtilityCertificate(**vars(proof), text=text)
 
 
 def certify_utility_into(
@@ -214,11 +214,11 @@ def _numbers(earned: Fraction, most: Fraction) -> dict[str, Fraction]:
         short = earned.denominator.bit_length() < 3000 > earned.numerator.bit_length()
         if short:
             return {"earned": earned, "bound": earned, "ratio": Fraction(1)}
-    said, limit = _rounded(earned, up=False), _rounded(most, up=True)
+    stated, limit = _rounded(earned, up=False), _rounded(most, up=True)
     return {
-        "earned": said,
+        "earned": stated,
         "bound": limit,
-        "ratio": max(_rounded(limit / said, up=True), Fraction(1)),
+        "ratio": max(_rounded(limit / stated, up=True), Fraction(1)),
     }
 
 

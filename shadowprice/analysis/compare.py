@@ -72,10 +72,10 @@ def by_name(policies: Sequence[str | Policy], *, sealed: bool = False) -> dict[s
         If there are none, or two are the same.
     """
     listed = [each for policy in policies for each in _listed(policy, sealed)]
-    given = [policy_name(each) for each in listed]
+    named = [policy_name(each) for each in listed]
     names = [
-        name if isinstance(each, str) or given.count(name) == 1 else name_with_parameters(each)
-        for name, each in zip(given, listed, strict=True)
+        name if isinstance(each, str) or named.count(name) == 1 else name_with_parameters(each)
+        for name, each in zip(named, listed, strict=True)
     ]
     if len(set(names)) < len(names) or not names:
         raise InputError(
@@ -87,8 +87,8 @@ def by_name(policies: Sequence[str | Policy], *, sealed: bool = False) -> dict[s
 def _listed(policy: str | Policy, sealed: bool) -> Sequence[str | Policy]:
     if not isinstance(policy, str):
         return (policy if isinstance(policy, HasSimulator) else expect_policy(policy),)
-    found = policies_named(policy) if names_a_file(policy) and not sealed else ()
-    return found if len(found) > 1 else (policy,)
+    policies = policies_named(policy) if names_a_file(policy) and not sealed else ()
+    return policies if len(policies) > 1 else (policy,)
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,16 +175,16 @@ class ComparisonRow(BoundedCost):
         optimum = f"the offline optimum of {self.holds_for}{self._where()}"
         if self.factor is None:
             return f"no bound above 0 of {optimum} was found"
-        said = f"{optimum} is at least {least} s ({'' if self.certified else 'not '}certified by {self.bound_kind})"
+        sentence = f"{optimum} is at least {least} s ({'' if self.certified else 'not '}certified by {self.bound_kind})"
         if self.attained:
-            said += ", which a verified schedule attains"
+            sentence += ", which a verified schedule attains"
         if self.sharper is not None:
             what = (
                 "" if self.sharper.holds_for == self.holds_for else f" for {self.sharper.holds_for}"
             )
             most = amount_at_least(self.sharper.value_s)
-            said += f"; at least {most} s{what} by {self.sharper.kind}, not certified"
-        return said
+            sentence += f"; at least {most} s{what} by {self.sharper.kind}, not certified"
+        return sentence
 
     def _where(self) -> str:
         """Words for what the costs are of, beside the class."""
@@ -193,11 +193,11 @@ class ComparisonRow(BoundedCost):
             where += f", counting jobs {self.window.first} to {self.window.last - 1} alone"
         return where
 
-    def _sharper(self, found: Bound) -> str:
-        factor = _factor(self.cost_ticks, found)
-        what = "" if found.holds_for == self.holds_for else f" for {found.holds_for}"
+    def _sharper(self, bound: Bound) -> str:
+        factor = _factor(self.cost_ticks, bound)
+        what = "" if bound.holds_for == self.holds_for else f" for {bound.holds_for}"
         assert factor is not None  # The bound found is larger than another, hence above 0.
-        return f"{at_most(factor)}{what} by {found.kind}, not certified"
+        return f"{at_most(factor)}{what} by {bound.kind}, not certified"
 
     def to_dict(self) -> dict[str, object]:
         """The row as ``--json`` prints it; ratios beyond the range of floats are None."""
@@ -215,13 +215,13 @@ class ComparisonRow(BoundedCost):
             **({} if self.window is None else {"window": str(self.window)}),
         }
 
-    def _bound_fields(self, found: Bound) -> dict[str, object]:
+    def _bound_fields(self, bound: Bound) -> dict[str, object]:
         return {
-            "bound": found.value_s,
-            "bound_kind": found.kind,
-            "class": found.holds_for.to_dict(),
-            "ratio": _finite(rounded_up(_factor(self.cost_ticks, found))),
-            "certified": found.certified,
+            "bound": bound.value_s,
+            "bound_kind": bound.kind,
+            "class": bound.holds_for.to_dict(),
+            "ratio": _finite(rounded_up(_factor(self.cost_ticks, bound))),
+            "certified": bound.certified,
         }
 
 
@@ -255,9 +255,9 @@ class Comparison:
         """One row a policy; the class in words."""
         import pandas as pd
 
-        kept = ("policy", "cost", "bound", "bound_kind", "optimum", "ratio", "certified")
+        columns = ("policy", "cost", "bound", "bound_kind", "optimum", "ratio", "certified")
         rows = [{**row.to_dict(), "ratio": row.ratio} for row in self.rows]
-        table = pd.DataFrame([{key: row[key] for key in kept} for row in rows])
+        table = pd.DataFrame([{key: row[key] for key in columns} for row in rows])
         table.insert(4, "class", [str(row.holds_for) for row in self.rows])
         return table
 
@@ -266,14 +266,14 @@ class Comparison:
         """Sentences on bounds that know no queue, unless all policies attain them."""
         if all(row.factor == 1 for row in self.rows):
             return ()
-        said = (history.warning() for history in self.histories)
-        return tuple(each for each in said if each is not None)
+        every = (history.warning() for history in self.histories)
+        return tuple(each for each in every if each is not None)
 
     def to_dict(self) -> dict[str, object]:
         """Data that ``--json`` prints."""
-        told: dict[str, object] = {"objective": str(self.objective)}
-        told["policies"] = [row.to_dict() for row in self.rows]
-        return {**told, "missing": list(self.missing)} if self.missing else told
+        fields: dict[str, object] = {"objective": str(self.objective)}
+        fields["policies"] = [row.to_dict() for row in self.rows]
+        return {**fields, "missing": list(self.missing)} if self.missing else fields
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
@@ -355,21 +355,21 @@ def compare(
         objective, "; for total utility there is compare_utility, or --objective utility"
     )
     sealed = options is not None and options.sealed
-    named, given = by_name(policies, sealed=sealed), JobsAndCluster.of(jobs, cluster)
-    window = given.window(options)
+    named, inputs = by_name(policies, sealed=sealed), JobsAndCluster.of(jobs, cluster)
+    window = inputs.window(options)
     runs: dict[str, PreparedRun] = {}
     outcomes: dict[str, Outcome] = {}
     for number, (name, policy) in enumerate(named.items(), 1):
         progress(f"simulating {name}, policy {number} of {len(named)}")
         try:
             if window is None:
-                run = prepare_run(given, None, policy, options, drop_infeasible=drop_infeasible)
+                run = prepare_run(inputs, None, policy, options, drop_infeasible=drop_infeasible)
                 run = replace(run, name=name)
                 require_comparable(run)
                 outcomes[name] = execute(run, watch)
             else:
                 run, outcomes[name] = execute_until(
-                    *(given, policy, options, window),
+                    *(inputs, policy, options, window),
                     drop_infeasible=drop_infeasible,
                     name=name,
                 )
@@ -478,7 +478,7 @@ def _rows(
     history: BoundHistory,
 ) -> dict[str, ComparisonRow]:
     """Rows of outcomes that have their bounds in common."""
-    bound, found = certified_and_largest(history.bounds)
+    bound, largest = certified_and_largest(history.bounds)
     best = [(o.instance, o.schedule) for name, o in group.items() if costs[name] == bound.ticks]
     if bound.witness is not None:
         best.append((next(iter(group.values())).instance, bound.witness))
@@ -493,7 +493,7 @@ def _rows(
                 for other, schedule in best
                 if len(other.workload) == len(o.instance.workload)
             ),
-            found,
+            largest,
             o.instance.failures is not None,
             o.instance.until_complete,
         )

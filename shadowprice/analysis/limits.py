@@ -167,8 +167,8 @@ def limit(
     require(outcome.instance, KNOWS, "limits")
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
-    goal, given = _relaxed(outcome.instance, what, rows)
-    bound = certified_bounds(given, (goal,), BoundEffort.of_size(columns))[goal]
+    goal, relaxed = _relaxed(outcome.instance, what, rows)
+    bound = certified_bounds(relaxed, (goal,), BoundEffort.of_size(columns))[goal]
     ticks = bound.ticks / (len(rows) if what is Measure.MEAN_JCT else 1)
     if cost < ticks:
         raise VerificationError(
@@ -220,15 +220,15 @@ def _rows(outcome: Outcome, jobs: Rows | None) -> Rows:
 
 def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objective, Instance]:
     """The measured jobs, all of equal weight, and the objective that bounds the measure."""
-    kept = np.zeros(len(instance.workload), dtype=np.bool_)
-    kept[rows] = True
+    counted = np.zeros(len(instance.workload), dtype=np.bool_)
+    counted[rows] = True
     window = None
-    if not kept.all() and SharingGain.of(instance) is not None:
+    if not counted.all() and SharingGain.of(instance) is not None:
         # Whoever is not measured may be the partner of who is.
-        kept[:], window = True, instance.until_complete
+        counted[:], window = True, instance.until_complete
     ended = replace(instance, until_complete=window, failures=None, declared=())
-    relaxed = ended.select(kept)
-    jobs = replace(relaxed.workload, weight=np.ones(int(kept.sum())))
+    relaxed = ended.select(counted)
+    jobs = replace(relaxed.workload, weight=np.ones(int(counted.sum())))
     if measure is Measure.TTD:
         # A scheduler may wait until all are there: its first start is then the last arrival.
         jobs = replace(jobs, arrival_s=np.zeros(len(jobs)))

@@ -182,5 +182,5 @@ def percentiles(values: NDArray[np.float64], ranks: tuple[float, ...]) -> list[f
     """Percentiles by linear interpolation between order statistics; None of nothing."""
     if len(values) == 0:
         return [None] * len(ranks)
-    found: list[float | None] = np.percentile(values, ranks).tolist()
-    return found
+    at_ranks: list[float | None] = np.percentile(values, ranks).tolist()
+    return at_ranks

@@ -31,7 +31,7 @@ from shadowprice.models import preemptive as preemptive_model
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline import preemptive
-from shadowprice.solvers.offline.bounds import RelaxedJobs, seconds_down
+from shadowprice.solvers.offline.bounds import Relaxation, seconds_down
 from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.completions.completion_search import CompletionTree
 from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
@@ -157,7 +157,7 @@ def optimum(
     """
     goal, instance = Objective.of(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     began = time.monotonic()
-    found = offline.optimum(
+    solved = offline.optimum(
         instance,
         goal,
         method=method,
@@ -166,18 +166,18 @@ def optimum(
         seed=seed,
         model=model,
     )
-    schedule, upper_s, proven = found.schedule, found.upper_s, found.proven
-    lower_s, certified = found.lower_s, False
-    if found.edited:
+    schedule, upper_s, proven = solved.schedule, solved.upper_s, solved.proven
+    lower_s, certified = solved.lower_s, False
+    if solved.edited:
         if not _is_verified(instance, goal, schedule):
             schedule, proven = None, False
     elif len(instance.workload):
-        cost = _verified_cost(instance, goal, found)
+        cost = _verified_cost(instance, goal, solved)
         if cost is None:
             schedule, upper_s, proven = None, float("inf"), False
         else:
             # Both are rounded to floats by the solver, down and to nearest.
-            proven = proven and seconds_down(cost) <= found.lower_s
+            proven = proven and seconds_down(cost) <= solved.lower_s
             upper_s = float(cost / TICKS_PER_S)
         spent_s = time.monotonic() - began
         left_s, longest_s = max(budget_s - spent_s, 0.0), max(spent_s, _LEAST_EFFORT_S)
@@ -194,10 +194,10 @@ def optimum(
         ScheduleClass(preemptive=False, ample_types=instance.has_small_types),
         proven,
         certified,
-        found.method,
-        found.slot_s,
-        found.exact_grid,
-        found.edited,
+        solved.method,
+        solved.slot_s,
+        solved.exact_grid,
+        solved.edited,
     )
 
 
@@ -234,21 +234,21 @@ def slotted_preemptive_optimum(
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
     goal, instance = Objective.of(objective), JobsAndCluster.of(jobs, cluster).as_instance()
-    found = preemptive.slotted_preemptive_optimum(
+    solved = preemptive.slotted_preemptive_optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, model=model
     )
     if not len(instance.workload):
-        return found
-    if found.edited:
-        if _is_verified(instance, goal, found.schedule):
-            return found
-        return replace(found, schedule=None, evidence=OptimalityEvidence.POINT_ONLY)
-    cost = _verified_cost(instance, goal, found)
+        return solved
+    if solved.edited:
+        if _is_verified(instance, goal, solved.schedule):
+            return solved
+        return replace(solved, schedule=None, evidence=OptimalityEvidence.POINT_ONLY)
+    cost = _verified_cost(instance, goal, solved)
     if cost is None:
         return replace(
-            found, upper_s=float("inf"), schedule=None, evidence=OptimalityEvidence.POINT_ONLY
+            solved, upper_s=float("inf"), schedule=None, evidence=OptimalityEvidence.POINT_ONLY
         )
-    return replace(found, upper_s=float(cost / TICKS_PER_S))
+    return replace(solved, upper_s=float(cost / TICKS_PER_S))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -348,15 +348,15 @@ def preemptive_optimum(
     if goal is Objective.MAKESPAN:
         raise InputError("objective 'makespan': the preemptive optimum is for flow and completion")
     completion_search.prepare()
-    relaxed, until = RelaxedJobs.of(instance), time.monotonic() + budget_s
+    relaxed, until = Relaxation.of(instance), time.monotonic() + budget_s
     every = list(completion_search.search_optimum(relaxed, until=until))
     if not every:
         raise InputError(f"{source}: times span too many ticks of 2**-20 s, or no job has a weight")
-    found = every[-1]
-    schedule = assign_nodes_to_runs(instance, *completion_search.columns_of(found.runs))
+    last = every[-1]
+    schedule = assign_nodes_to_runs(instance, *completion_search.columns_of(last.runs))
     verify(instance, schedule)
     upper = exact_cost(instance, goal, end_s(instance, schedule))
-    lower = Asked.of(instance).evaluated([window_candidate(found)], goal).ticks
+    lower = Asked.of(instance).evaluated([window_candidate(last)], goal).ticks
     if lower > upper:
         raise VerificationError(
             f"{source}: windows of completions say that no schedule costs less than {seconds_down(lower)} s, a "
@@ -364,7 +364,7 @@ def preemptive_optimum(
         )
     holds_for = ScheduleClass.allowed(instance, preemptive=True)
     return PreemptiveOptimum(
-        lower, upper, schedule, holds_for, found.finished, found.parts, found.tree
+        lower, upper, schedule, holds_for, last.finished, last.parts, last.tree
     )
 
 
@@ -517,7 +517,9 @@ def copies_optimum(
     )
 
 
-def _verified_cost(instance: Instance, goal: Objective, found: offline.Optimum) -> Fraction | None:
+def _verified_cost(
+    instance: Instance, goal: Objective, optimum: offline.Optimum
+) -> Fraction | None:
     """Cost [ticks] of a solver's schedule; None without one that the verifier accepts.
 
     Raises
@@ -525,11 +527,11 @@ def _verified_cost(instance: Instance, goal: Objective, found: offline.Optimum) 
     VerificationError
         If it is below the solver's lower bound.
     """
-    cost = None if found.schedule is None else verified_cost(instance, goal, found.schedule)
-    if cost is not None and cost < Fraction(found.lower_s) * TICKS_PER_S:
+    cost = None if optimum.schedule is None else verified_cost(instance, goal, optimum.schedule)
+    if cost is not None and cost < Fraction(optimum.lower_s) * TICKS_PER_S:
         raise VerificationError(
-            f"{instance.workload.source}: {found.method} says that no schedule costs less than "
-            f"{found.lower_s} s, a verified one costs {seconds_down(cost)} s"
+            f"{instance.workload.source}: {optimum.method} says that no schedule costs less than "
+            f"{optimum.lower_s} s, a verified one costs {seconds_down(cost)} s"
         )
     return cost
 

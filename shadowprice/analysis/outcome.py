@@ -86,24 +86,24 @@ class VerifiedRun(ABC):
         """
         import pandas as pd
 
-        given, totals = self.instance.workload, self.totals
-        queueing_s = totals.last_end_s - given.arrival_s - totals.ran_s
+        workload, totals = self.instance.workload, self.totals
+        queueing_s = totals.last_end_s - workload.arrival_s - totals.ran_s
         columns = {
-            "id": given.id,
-            "arrival_s": given.arrival_s,
+            "id": workload.id,
+            "arrival_s": workload.arrival_s,
             "first_start_s": totals.first_start_s,
             "end_s": self.end_s,
             "jct_s": self.jct_s,
             "preemptions": totals.preemptions,
-            "gpus": given.gpus,
-            "held_gpus": given.held_gpus,
-            "job_class": given.job_class,
-            "tenant": given.tenant,
-            "model": given.model,
+            "gpus": workload.gpus,
+            "held_gpus": workload.held_gpus,
+            "job_class": workload.job_class,
+            "tenant": workload.tenant,
+            "model": workload.model,
             "gpu_type": metrics.names_of_types(self.instance, totals.types_used),
-            "first_wait_s": totals.first_start_s - given.arrival_s,
+            "first_wait_s": totals.first_start_s - workload.arrival_s,
             "queueing_s": np.where(self.complete, queueing_s, np.inf),
-            "lost_work_s": np.zeros(len(given)),
+            "lost_work_s": np.zeros(len(workload)),
         }
         if totals.copies is not None:
             columns["copies"] = totals.copies
@@ -207,10 +207,10 @@ class VerifiedRun(ABC):
     def __repr__(self) -> str:
         jct = self.jct_s[self.measured]
         jobs, mean_s = len(jct), metrics.mean(jct)
-        told = "no jobs" if mean_s is None else f"{jobs} jobs, mean JCT {mean_s:,.1f} s"
+        summary = "no jobs" if mean_s is None else f"{jobs} jobs, mean JCT {mean_s:,.1f} s"
         if self.instance.stopped_s is not None:
-            told = f"{int(self.complete.sum())} of {jobs} jobs complete when it was stopped"
-        return f"{type(self).__name__}({self.policy}: {told}, verified)"
+            summary = f"{int(self.complete.sum())} of {jobs} jobs complete when it was stopped"
+        return f"{type(self).__name__}({self.policy}: {summary}, verified)"
 
     def _repr_html_(self) -> str:
         """Show the summary as a table in a notebook."""
@@ -235,7 +235,7 @@ class Outcome(VerifiedRun):
     policy : str
         Name of the policy.
     settings : mapping
-        The switches of the run: preset, placement, round_s, seed ...
+        The options of the run: preset, placement, round_s, seed ...
     decisions : int
         Decisions the policy took.
     cpu_s : float

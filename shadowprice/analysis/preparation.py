@@ -1,17 +1,17 @@
-"""From a workload, a policy and switches to a run: all that is decided before it begins.
+"""From a workload, a policy and options to a run: all that is decided before it begins.
 
 Every run of the package is prepared here and nowhere else, once: simulations, comparisons, adversaries and
-studies differ in what they do with the :class:`PreparedRun`. What a switch does to which policy is one rule:
+studies differ in what they do with the :class:`PreparedRun`. What an option does to which policy is one rule:
 
-- a switch that is about when decisions are due, what runs are charged, where gangs go and on what speeds
+- an option that is about when decisions are due, what runs are charged, where gangs go and on what speeds
   depend is the engine's: every policy that runs in the engine takes it;
 - a choice that is the policy's to follow goes to its parameter of that name, or to what it says it takes
   (:mod:`shadowprice.solvers.registry`); a policy that has neither refuses it;
-- a scheduler with a loop of its own has no engine: it takes the switches that it has a parameter for, such as
+- a scheduler with a loop of its own has no engine: it takes the options that it has a parameter for, such as
   the length of its rounds, or that say of the instance what it knows, and refuses all others;
 - data about jobs (samples, rates of pairs) and the seed are for those that use them.
 
-:func:`switches_of` says what follows from it for a policy.
+:func:`options_of` says what follows from it for a policy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.predictors.predictor import predictor
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
-from shadowprice.solvers.registry import switched, taken
+from shadowprice.solvers.registry import configured, taken
 
 if TYPE_CHECKING:
     from shadowprice.execution.sealed.policy import SealedPolicy
@@ -70,7 +70,7 @@ class PreparedRun(Brief):
     instance : Instance
         Cluster, jobs, charges, and what speeds depend on.
     policy : Policy or None
-        With its switches; None where a scheduler has a loop of its own.
+        With its options; None where a scheduler has a loop of its own.
     placement : Placement
         Which nodes a gang gets.
     rounds : Rounds
@@ -109,7 +109,7 @@ def prepare_run(
     *,
     drop_infeasible: bool = False,
 ) -> PreparedRun:
-    """Settle a run: names looked up, switches handed to whom they concern, the instance built unless it was given.
+    """Settle a run: names looked up, options handed to whom they concern, the instance built unless it was given.
 
     Parameters
     ----------
@@ -123,33 +123,33 @@ def prepare_run(
     Raises
     ------
     InputError
-        If a name is unknown, what is given is no policy, a job can never fit, the policy does not take a switch, or
-        an instance is given and a switch says what it says itself.
+        If a name is unknown, what is given is no policy, a job can never fit, the policy does not take an option, or
+        an instance is given and an option says what it says itself.
     """
-    chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
-    if given.instance is not None:
-        chosen.expect_of_runs_alone(given.instance.workload.source)
+    chosen, inputs = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
+    if inputs.instance is not None:
+        chosen.expect_of_runs_alone(inputs.instance.workload.source)
     if isinstance(policy, type) or not isinstance(policy, str | HasSimulator):
         policy = expect_policy(policy)
     name, simulator = policy_name(policy), _simulator(policy, chosen)
     # All jobs of an instance can run.
-    drops = drop_infeasible and given.instance is None
-    where, kept, dropped = runnable_jobs(given.ending(), given.cluster, drops)
+    drops = drop_infeasible and inputs.instance is None
+    where, runnable, dropped = runnable_jobs(inputs.ending(), inputs.cluster, drops)
     if simulator is not None:
         shared = "sharing_rates" in simulator.takes
         copies = None if simulator.copies is None else simulator.copies(where)
-        if given.instance is None:
-            known = chosen.sensitivity(kept, where)
+        if inputs.instance is None:
+            known = chosen.sensitivity(runnable, where)
             instance = _instance(
-                chosen, where, kept, Overheads(), known, shared=shared, copies=copies
+                chosen, where, runnable, Overheads(), known, shared=shared, copies=copies
             )
         else:
-            instance = _with_copies(given.instance, copies, name)
+            instance = _with_copies(inputs.instance, copies, name)
         require(instance, simulator.reads, f"{name}, which runs in a loop of its own")
-        settings = {**simulator.settings, **_run_settings(chosen, given), "dropped": dropped}
+        settings = {**simulator.settings, **_run_settings(chosen, inputs), "dropped": dropped}
         return PreparedRun(name, instance, None, simulator=simulator, settings=settings)
     assert not isinstance(policy, HasSimulator)  # It has a loop of its own.
-    setup = _setup(policy, chosen, kept, where)
+    setup = _setup(policy, chosen, runnable, where)
     sealed = (
         {"sealed": list(setup.policy.enforced)} if isinstance(setup.policy, SeesRunsBegin) else {}
     )
@@ -163,16 +163,16 @@ def prepare_run(
         "dropped": dropped,
         **sealed,
     }
-    if given.instance is None:
+    if inputs.instance is None:
         if setup.declared is not None:
             chosen = replace(chosen, declared=setup.declared)
         instance = _instance(
             chosen, where, setup.workload, setup.overheads, setup.sensitivity, shared=True
         )
     else:
-        instance = given.instance
+        instance = inputs.instance
     run = PreparedRun(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
-    run = replace(run, settings={**settings, **_run_settings(chosen, given)})
+    run = replace(run, settings={**settings, **_run_settings(chosen, inputs)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -183,23 +183,23 @@ def prepare_run(
 
 
 @dataclass(frozen=True)
-class PolicySwitches:
-    """Switches of a run that a policy takes, and those that it refuses.
+class PolicyOptions:
+    """Options of a run that a policy takes, and those that it refuses.
 
     Parameters
     ----------
     takes : tuple of str
-        Switches that it follows, those that the engine follows for it included.
+        Options that it follows, those that the engine follows for it included.
     refuses : tuple of str
-        Switches with which a run of it is refused. The others are data that it leaves aside.
+        Options with which a run of it is refused. The others are data that it leaves aside.
     """
 
     takes: tuple[str, ...]
     refuses: tuple[str, ...]
 
     @classmethod
-    def of(cls, takes: frozenset[str]) -> PolicySwitches:
-        """Both in the order in which switches are listed."""
+    def of(cls, takes: frozenset[str]) -> PolicyOptions:
+        """Both in the order in which options are listed."""
         choices = (*OF_THE_ENGINE, *OF_THE_POLICY)
         return cls(
             tuple(name for name in (*choices, *DATA) if name in takes),
@@ -207,11 +207,11 @@ class PolicySwitches:
         )
 
 
-def switches_of(policy: Policy | HasSimulator) -> PolicySwitches:
-    """Switches that a policy takes and refuses, by the rule that :func:`prepare_run` follows."""
+def options_of(policy: Policy | HasSimulator) -> PolicyOptions:
+    """Options that a policy takes and refuses, by the rule that :func:`prepare_run` follows."""
     if isinstance(policy, HasSimulator):
-        return PolicySwitches.of(policy.simulator({}).takes)
-    return PolicySwitches.of(_taken(policy) | {*OF_THE_ENGINE})
+        return PolicyOptions.of(policy.simulator({}).takes)
+    return PolicyOptions.of(_taken(policy) | {*OF_THE_ENGINE})
 
 
 def require_taken(policy: str | Policy | HasSimulator, options: RunOptions) -> None:
@@ -233,7 +233,7 @@ def require_taken(policy: str | Policy | HasSimulator, options: RunOptions) -> N
     assert not isinstance(acting, HasSimulator)  # It has a loop of its own.
     if options.predictor is not None:
         predictor(options.predictor)
-    switched(acting, _of_policy(acting, options))
+    configured(acting, _of_policy(acting, options))
     _placement(options)
 
 
@@ -307,15 +307,15 @@ def _with_copies(instance: Instance, rules: CopyRules | None, name: str) -> Inst
     return replace(instance, copies=rules)
 
 
-def _run_settings(chosen: RunOptions, given: JobsAndCluster) -> dict[str, object]:
+def _run_settings(chosen: RunOptions, inputs: JobsAndCluster) -> dict[str, object]:
     """Settings of nodes that fail, and of jobs that restart from nothing."""
     settings: dict[str, object] = {}
-    preemption = chosen.preemption if given.instance is None else given.instance.preemption
+    preemption = chosen.preemption if inputs.instance is None else inputs.instance.preemption
     if chosen.failures is not None:
         settings = _failure_settings(chosen.failures.name, chosen.failures.checkpoints)
-    elif given.instance is not None and given.instance.failures is not None:
+    elif inputs.instance is not None and inputs.instance.failures is not None:
         settings = _failure_settings(
-            given.instance.failures.source, given.instance.failures.checkpoints
+            inputs.instance.failures.source, inputs.instance.failures.checkpoints
         )
     if preemption is Preemption.RESTART:
         settings["preemption"] = str(preemption)
@@ -379,22 +379,22 @@ def _setup(
 
 
 def _acting(policy: str | Policy, chosen: RunOptions) -> Policy:
-    """The policy with its switches, here or in a process of its own."""
+    """The policy with its options, here or in a process of its own."""
     if chosen.sealed:
         return _sealed(policy, chosen)
     acting = registry.policy(policy) if isinstance(policy, str) else policy
-    return switched(acting, _of_policy(acting, chosen))
+    return configured(acting, _of_policy(acting, chosen))
 
 
 def _sealed(policy: str | Policy, chosen: RunOptions) -> SealedPolicy:
-    """The policy in a process of its own, which looks it up and gives it its switches.
+    """The policy in a process of its own, which looks it up and gives it its options.
 
     Raises
     ------
     InputError
-        If it is an object of this process, there is no such policy, or it does not take a switch.
+        If it is an object of this process, there is no such policy, or it does not take an option.
     """
-    from shadowprice.execution.sealed.policy import RunSwitches, SealedPolicy
+    from shadowprice.execution.sealed.policy import SealedOptions, SealedPolicy
 
     if isinstance(policy, SealedPolicy):
         return policy
@@ -409,12 +409,12 @@ def _sealed(policy: str | Policy, chosen: RunOptions) -> SealedPolicy:
             f"policy {name!r}: its prices stay in its process, and the run is sealed; expected one of the two"
         )
     of_graphs = chosen.placement in graph_placements()
-    switches = RunSwitches(
+    options = SealedOptions(
         chosen.predictor,
         chosen.placement if of_graphs else None,
         None if chosen.samples is None else tuple(chosen.samples.samples_gpu_s.tolist()),
     )
-    return SealedPolicy(name, switches=switches)
+    return SealedPolicy(name, options=options)
 
 
 def _placement(chosen: RunOptions) -> Placement:
@@ -422,12 +422,12 @@ def _placement(chosen: RunOptions) -> Placement:
     if chosen.placement is None or chosen.placement in graph_placements():
         return Count()
     place = registry.placement(chosen.placement)
-    given = {} if chosen.skews is None else {"skews": chosen.skews}
-    return switched(place, {name: given[name] for name in taken(place, given)})
+    values = {} if chosen.skews is None else {"skews": chosen.skews}
+    return configured(place, {name: values[name] for name in taken(place, values)})
 
 
 def _of_policy(policy: Policy, chosen: RunOptions) -> dict[str, Any]:
-    """Values of the policy's parameters that the switches set; data of no use to it is left aside.
+    """Values of the policy's parameters that the options set; data of no use to it is left aside.
 
     Raises
     ------
@@ -439,51 +439,51 @@ def _of_policy(policy: Policy, chosen: RunOptions) -> dict[str, Any]:
         "predictor": chosen.predictor,
         "placement": chosen.placement if of_graphs else None,
     }
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    values: dict[str, Any] = {name: value for name, value in wanted.items() if value}
     takes = _taken(policy)
-    for name, value in given.items():
+    for name, value in values.items():
         what = f"{name} of job graphs" if name == "placement" else name
         if ("graph_placement" if name == "placement" else name) not in takes:
             raise InputError(f"policy {policy.name!r} takes no {what}, got {value!r}")
     if chosen.samples is not None and "samples" in takes:
-        given["samples"] = chosen.samples
-    return given
+        values["samples"] = chosen.samples
+    return values
 
 
 def _taken(policy: Policy) -> frozenset[str]:
-    """Switches that a policy takes, beside those of the engine."""
-    found = set(taken(policy, ("predictor", "placement", "samples")))
-    if "placement" in found:
-        found = found - {"placement"} | {"graph_placement"}
+    """Options that a policy takes, beside those of the engine."""
+    names = set(taken(policy, ("predictor", "placement", "samples")))
+    if "placement" in names:
+        names = names - {"placement"} | {"graph_placement"}
     if isinstance(policy, KeepsPrices):
-        found.add("prices")
-    return frozenset(found)
+        names.add("prices")
+    return frozenset(names)
 
 
 def _simulator(policy: str | Policy | HasSimulator, chosen: RunOptions) -> Simulator | None:
-    """The loop of a scheduler that the engine does not run, under switches that it takes.
+    """The loop of a scheduler that the engine does not run, under options that it takes.
 
     Raises
     ------
     InputError
         If it does not take one that differs from the default.
     """
-    given = {each.name: getattr(chosen, each.name) for each in fields(RunOptions)}
+    values = {each.name: getattr(chosen, each.name) for each in fields(RunOptions)}
     known = schedulers()
     if isinstance(policy, str) and policy.partition(":")[0] in known:
         policy = registry.resolve("policy", policy, known)
-    found: Simulator | None = None
+    simulator: Simulator | None = None
     if isinstance(policy, HasSimulator):
-        found = policy.simulator(given)
+        simulator = policy.simulator(values)
     elif chosen.preset is not None and isinstance(policy, str):
-        found = find_preset(chosen.preset).simulator(policy, chosen.seed)
-    if found is None:
+        simulator = find_preset(chosen.preset).simulator(policy, chosen.seed)
+    if simulator is None:
         return None
-    for switch in fields(RunOptions):
-        followed = switch.name in found.takes or switch.name in found.ignores
-        if given[switch.name] != switch.default and not followed:
-            raise InputError(found.refusal(switch.name, given[switch.name]))
-    return found
+    for option in fields(RunOptions):
+        followed = option.name in simulator.takes or option.name in simulator.ignores
+        if values[option.name] != option.default and not followed:
+            raise InputError(simulator.refusal(option.name, values[option.name]))
+    return simulator
 
 
 def _priced() -> list[str]:

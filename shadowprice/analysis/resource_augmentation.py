@@ -161,11 +161,11 @@ def speed_curve(
     if not speeds:
         raise InputError("speeds: there are none, expected one or more")
     faster = {Fraction(speed): at_speed(workload, speed) for speed in speeds}
-    given = by_name(policies)
+    named = by_name(policies)
     instance = Instance(Cluster.parse(cluster) if isinstance(cluster, str) else cluster, workload)
     bound, _ = certified_and_largest(bounds_of(instance, goal, BoundEffort(budget_s)))
     rows = []
-    for name, policy in given.items():
+    for name, policy in named.items():
         for speed, jobs in faster.items():
             outcome = execute_bounded(prepare_run(jobs, instance.cluster, policy))
             cost = exact_cost(outcome.instance, goal, outcome.end_s)

@@ -1,4 +1,4 @@
-"""The switches of a run: one record, every switch with one meaning whatever the policy."""
+"""The options of a run: one record, every option with one meaning whatever the policy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
-_GIVEN = (
+_BY_VALUE = (
     "overheads",
     "network",
     "training",
@@ -44,22 +44,22 @@ _GIVEN = (
     "preemption",
     "declared",
 )
-"""Switches that say what is given rather than how it is run."""
-OF_THE_ENGINE = ("placement", "round_s", "first_round_s", "sealed", *_GIVEN)
-"""Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
+"""Options that say what is given rather than how it is run."""
+OF_THE_ENGINE = ("placement", "round_s", "first_round_s", "sealed", *_BY_VALUE)
+"""Options that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices")
 """Choices that are the policy's to follow: one that does not take them refuses them. A placement of job
 graphs is one, given as ``placement``."""
 DATA = ("samples", "seed", "sharing_rates")
 """What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
-OF_THE_INSTANCE = ("preset", "sharing_rates", *_GIVEN)
-"""Switches that an instance which is given says itself."""
+OF_THE_INSTANCE = ("preset", "sharing_rates", *_BY_VALUE)
+"""Options that an instance which is given says itself."""
 
 
 @dataclass(frozen=True, repr=False)
 class RunOptions(Brief):
-    """The switches of a run; every one has a name and a clean default.
+    """The options of a run; every one has a name and a clean default.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ class RunOptions(Brief):
     sealed: bool = False
 
     def expect_of_runs_alone(self, source: str) -> None:
-        """Raise InputError for a switch that says what an instance, which is given, says itself."""
-        for switch in fields(self):
-            value = getattr(self, switch.name)
-            if switch.name in OF_THE_INSTANCE and value != switch.default:
+        """Raise InputError for an option that says what an instance, which is given, says itself."""
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name in OF_THE_INSTANCE and value != option.default:
                 raise InputError(
-                    f"{source}: an instance is given, and {switch.name} by the switches as well, {shown(value)}; "
+                    f"{source}: an instance is given, and {option.name} by the options as well, {shown(value)}; "
                     "expected it in the instance alone"
                 )
 

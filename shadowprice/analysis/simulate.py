@@ -70,9 +70,9 @@ def simulate(
     Raises
     ------
     InputError
-        If a name is unknown, a job can never fit, a switch does not apply to the policy, a workload without end is
+        If a name is unknown, a job can never fit, an option does not apply to the policy, a workload without end is
         given without a window of jobs, a table has wrong columns or values (naming row and column), or an
-        instance is given and a switch says what it says itself.
+        instance is given and an option says what it says itself.
     EarlyEndError
         If the last job of a trace arrives before those of the window are complete.
     PolicyError, VerificationError
@@ -94,11 +94,11 @@ def simulate(
     >>> sp.simulate(endless, "2x8", "srtf", until).summary()["window"]
     '20:40'
     """
-    given = JobsAndCluster.of(jobs, cluster)
-    window = given.window(options)
+    inputs = JobsAndCluster.of(jobs, cluster)
+    window = inputs.window(options)
     if window is not None:
-        return execute_until(given, policy, options, window, drop_infeasible=drop_infeasible)[1]
-    run = prepare_run(given, None, policy, options, drop_infeasible=drop_infeasible)
+        return execute_until(inputs, policy, options, window, drop_infeasible=drop_infeasible)[1]
+    run = prepare_run(inputs, None, policy, options, drop_infeasible=drop_infeasible)
     return execute(run, watch)
 
 
@@ -138,7 +138,7 @@ class _Executed:
 
 
 def execute_until(
-    given: JobsAndCluster,
+    inputs: JobsAndCluster,
     policy: str | Policy | HasSimulator,
     options: RunOptions | None,
     window: JobWindow,
@@ -153,29 +153,29 @@ def execute_until(
     """
     count = _FIRST_JOBS * window.last
     while True:
-        some = given.first(count)
+        some = inputs.first(count)
         try:
             run = prepare_run(some, None, policy, options, drop_infeasible=drop_infeasible)
             done = _execute(run)
             end_s = window_end_s(done.schedule, window)
             # In rounds nobody looks at who arrives within the last one.
-            if not given.endless or some.ending().arrival_s[-1] >= end_s:
+            if not inputs.endless or some.ending().arrival_s[-1] >= end_s:
                 break
             count *= 2
         except EarlyEndError:
             count *= 2
-            if not given.endless or count > _MOST_JOBS * window.last:
+            if not inputs.endless or count > _MOST_JOBS * window.last:
                 raise
     there = some.before(end_s)
     prepared = prepare_run(there, None, policy, options, drop_infeasible=drop_infeasible)
     settings = {**prepared.settings, "until_complete": str(window)}
     instance = replace(prepared.instance, failures=done.instance.failures)
-    kept = replace(prepared, settings=settings, prices=run.prices, instance=instance)
-    kept = kept if name is None else replace(kept, name=name)
+    shortened = replace(prepared, settings=settings, prices=run.prices, instance=instance)
+    shortened = shortened if name is None else replace(shortened, name=name)
     schedule = cut_schedule(done.schedule, end_s)
     if not there.ending().fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
-    return kept, _verified(kept, replace(done, schedule=schedule))
+    return shortened, _verified(shortened, replace(done, schedule=schedule))
 
 
 def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:

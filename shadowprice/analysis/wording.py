@@ -104,16 +104,16 @@ def utility_cells(rows: Sequence[tuple[float, float, float]]) -> list[tuple[str,
         Utility, bound, and the bound over the utility, which is infinite where nothing is earned.
     """
     for digits in range(_AMOUNT_DIGITS, _MOST_DIGITS):
-        found = [
+        cells = [
             (amount_at_least(mine, digits), amount_at_most(bound, digits), at_most(ratio))
             for mine, bound, ratio in rows
         ]
         if all(
             float(mine) <= 0 or follows(ratio, Fraction(bound), Fraction(mine))
-            for mine, bound, ratio in found
+            for mine, bound, ratio in cells
         ):
             break
-    return found
+    return cells
 
 
 def follows(ratio: str, above: Fraction, below: Fraction) -> bool:
@@ -182,14 +182,14 @@ def _with_decimals(number: Fraction, decimals: int) -> str:
     return f"{whole:,}.{part:0{decimals}d}" if decimals else f"{whole:,}"
 
 
-def cost_in_words(found: BoundedCost) -> str:
+def cost_in_words(bounded: BoundedCost) -> str:
     """A cost against its bound, in words."""
-    cost, bound = found.exact_s()
+    cost, bound = bounded.exact_s()
     least = "no bound" if bound is None else f"bound {amount_at_least(bound)} s"
     if cost is None or bound is None:
         return f"no schedule, {least}" if cost is None else f"cost {float(cost):.6g} s, {least}"
-    ((told, told_bound, ratio),) = cost_cells([(cost, bound)])
-    return f"cost {told} s, bound {told_bound} s, ratio at most {ratio}"
+    ((text, bound_text, ratio),) = cost_cells([(cost, bound)])
+    return f"cost {text} s, bound {bound_text} s, ratio at most {ratio}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

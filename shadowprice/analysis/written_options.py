@@ -1,4 +1,4 @@
-"""The switches of a run as they are written: in options, in a file of one run, in conditions of a study."""
+"""The options of a run as they are written: in flags, in a file of one run, in conditions of a study."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=2**32, description="seconds 
 
 
 class ReadOptions(NamedTuple):
-    """Cluster and switches of a run, files read."""
+    """Cluster and options of a run, files read."""
 
     cluster: Cluster
     options: RunOptions
 
 
 class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Switches of a run before anything of them is looked up or read.
+    """Options of a run before anything of them is looked up or read.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Switches of a file in TOML, or in YAML or JSON; files that it names are in its folder.
+        """Options of a file in TOML, or in YAML or JSON; files that it names are in its folder.
 
         Raises
         ------
@@ -78,11 +78,11 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
             data = parse_toml(read_text(file), str(file))
         else:
             data = parse(read_small(file), str(file), truth_values=True)
-        found = decode(cls, data, str(file), numbers_as_text=True)
-        return found.within(file.parent, f"{file}: with")
+        written = decode(cls, data, str(file), numbers_as_text=True)
+        return written.within(file.parent, f"{file}: with")
 
     def within(self, folder: Path, where: str) -> Self:
-        """The same switches, whose paths are relative to a folder, with absolute ones.
+        """The same options, whose paths are relative to a folder, with absolute ones.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         )
 
     def joined(self, other: Self, where: str, other_is: str) -> Self:
-        """These switches and others, each said by one of the two.
+        """These options and others, each said by one of the two.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         Raises
         ------
         InputError
-            Naming a switch or a term that both say.
+            Naming an option or a term that both say.
         """
         mine, theirs = msgspec.to_builtins(self), msgspec.to_builtins(other)
         twice = [name for name in theirs if name in mine and name != "with"]
@@ -143,7 +143,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         drawn_by: int = 0,
         more: Mapping[str, Any] | None = None,
     ) -> ReadOptions:
-        """The cluster and the switches of a run, files read.
+        """The cluster and the options of a run, files read.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         drawn_by : int
             Seed of what terms draw, where they say no other.
         more : mapping, optional
-            Switches of :class:`RunOptions` that cannot be written.
+            Options of :class:`RunOptions` that cannot be written.
 
         Raises
         ------
@@ -179,5 +179,5 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         )
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
         context = TermContext(where, jobs, origin_s, endless, drawn_by)
-        found = with_terms(context, self.terms("with"))
-        return ReadOptions(found.cluster, replace(plain, **found.switches, **(more or {})))
+        whole = with_terms(context, self.terms("with"))
+        return ReadOptions(whole.cluster, replace(plain, **whole.options, **(more or {})))

@@ -73,7 +73,7 @@ def adversary_command(
     chosen = record_of_option("--family", family, InstanceFamily)
     with progress_line(stoppable=method != "bilevel") as say:
         say(f"looking for the worst instance of {policy}")
-        found = adversary(
+        worst = adversary(
             policy,
             chosen,
             objective,
@@ -84,11 +84,11 @@ def adversary_command(
         )
         stopped = say.asked_to_stop
     if output is not None:
-        found = renamed(found, output.stem)
+        worst = renamed(worst, output.stem)
         write_file(
-            output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8")
+            output, lambda partial: partial.write_text(worst.hard.to_json(), encoding="utf-8")
         )
-    _print(found, plot, form)
+    _print(worst, plot, form)
     if stopped:
         note("stopped by Ctrl-C: the worst instance of those that were looked at until then")
         raise typer.Exit(INTERRUPTED)
@@ -115,43 +115,43 @@ def print_rechecked(file: Path, policy: str | None, plot: Path | None, form: Res
     _print(recheck(HardInstance.read(file), str(file), policy), plot, form)
 
 
-def _print(found: WorstInstance, plot: Path | None, form: ResultForm) -> None:
+def _print(worst: WorstInstance, plot: Path | None, form: ResultForm) -> None:
     from shadowprice.instances.objective import rounded_up
 
     if plot is not None:
-        write_picture(plot, found.plot())
-    bound = None if found.bound is None else rounded_up(found.bound.factor)
+        write_picture(plot, worst.plot())
+    bound = None if worst.bound is None else rounded_up(worst.bound.factor)
     print_result(
         form,
-        lambda: _show(found),
-        lambda: with_origin({**json.loads(found.hard.to_json()), "bound": bound}),
-        lambda: _rows(found),
+        lambda: _show(worst),
+        lambda: with_origin({**json.loads(worst.hard.to_json()), "bound": bound}),
+        lambda: _rows(worst),
     )
 
 
-def _rows(found: WorstInstance) -> list[dict[str, object]]:
+def _rows(worst: WorstInstance) -> list[dict[str, object]]:
     """A row a job: what it is, and when it ends under the policy and in the witness."""
-    jobs = found.hard.instance.workload
+    jobs = worst.hard.instance.workload
     columns = {
         "job": jobs.id,
         "arrival_s": jobs.arrival_s,
         "gpus": jobs.gpus,
         "work_s": jobs.work,
-        "end_s": found.policy.end_s,
-        "could_end_s": found.witness.end_s,
+        "end_s": worst.policy.end_s,
+        "could_end_s": worst.witness.end_s,
     }
     cells = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in cells]
 
 
-def _show(found: WorstInstance) -> None:
-    hard = found.hard
+def _show(worst: WorstInstance) -> None:
+    hard = worst.hard
     heads = ("job", "arrival [s]", "GPUs", "work [s]", "ends [s]", "could end [s]")
     rows = (
         (name, *(f"{each:g}" for each in numbers))
-        for name, *numbers in map(dict.values, _rows(found))
+        for name, *numbers in map(dict.values, _rows(worst))
     )
     print_rows(heads, rows, range(1, 6), title=f"{hard.policy}, verified")
     if hard.predictor is not None:
         print_lines(f"predictions over truth: {hard.predictor}", broken=True)
-    print_lines(found.sentence(), broken=True)
+    print_lines(worst.sentence(), broken=True)

@@ -69,7 +69,7 @@ def allocate_command(
     from shadowprice.instances.speeds.throughputs import load_throughputs
 
     table = None if throughputs is None else load_throughputs(throughputs)
-    given = load_allocation_problem(problem, table)
+    loaded = load_allocation_problem(problem, table)
     from shadowprice.solvers.gavel.allocate import allocate
     from shadowprice.solvers.programs.compile import SolverWarning
     from shadowprice.solvers.programs.solution import SolverOptions
@@ -78,95 +78,99 @@ def allocate_command(
         # What they say is among the notes.
         warnings.simplefilter("ignore", SolverWarning)
         options = SolverOptions(method=solver, time_limit_s=600.0)
-        found = allocate(given, policy, options, model)
-    verified = _verified(found)
+        allocation = allocate(loaded, policy, options, model)
+    verified = _verified(allocation)
     print_result(
         form,
-        lambda: _show(found, verified, reasons),
-        lambda: with_origin(_report(found, verified, reasons)),
-        lambda: _share_rows(found),
-        ("jobs", *(f"share.{each}" for each in found.problem.gpu_types), "throughput"),
+        lambda: _show(allocation, verified, reasons),
+        lambda: with_origin(_report(allocation, verified, reasons)),
+        lambda: _share_rows(allocation),
+        ("jobs", *(f"share.{each}" for each in allocation.problem.gpu_types), "throughput"),
     )
-    if not found.proven:
+    if not allocation.proven:
         raise typer.Exit(UNPROVEN)
 
 
-def _verified(found: Allocation) -> bool:
+def _verified(allocation: Allocation) -> bool:
     try:
-        found.verify()
+        allocation.verify()
     except VerificationError:
         return False
     return True
 
 
-def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
+def _report(allocation: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
     """Data that ``--json`` prints; jobs by position where the input did not name them."""
     from shadowprice.solvers.gavel.explain import explain
 
     names: dict[str, Any] = {
-        name: k if name == str(k) else name for k, name in enumerate(found.problem.id.tolist())
+        name: k if name == str(k) else name for k, name in enumerate(allocation.problem.id.tolist())
     }
     rows = [
         [names[jobs[0]] if len(jobs) == 1 else [names[job] for job in jobs], shares.tolist()]
-        for jobs, shares in found.rows(SHOWN)
+        for jobs, shares in allocation.rows(SHOWN)
     ]
     report = {
-        "policy": found.policy,
-        "objective": _finite(found.objective),
-        "bound": _finite(found.bound),
-        "status": _status(found),
-        "gpu_types": list(found.problem.gpu_types),
+        "policy": allocation.policy,
+        "objective": _finite(allocation.objective),
+        "bound": _finite(allocation.bound),
+        "status": _status(allocation),
+        "gpu_types": list(allocation.problem.gpu_types),
         "allocation": rows,
-        "effective_throughput": found.effective_throughput.tolist(),
-        "notes": list(found.notes),
-        "solve_s": found.solver_s,
-        "total_s": found.total_s,
+        "effective_throughput": allocation.effective_throughput.tolist(),
+        "notes": list(allocation.notes),
+        "solve_s": allocation.solver_s,
+        "total_s": allocation.total_s,
         "verified": verified,
     }
     if reasons:
-        report["explanation"] = explain(found)
-        if found.prices is not None:
+        report["explanation"] = explain(allocation)
+        if allocation.prices is not None:
             report["prices"] = {
-                "workers": found.prices.worker.tolist(),
-                "jobs": found.prices.job.tolist(),
-                "time": found.prices.time.tolist(),
+                "workers": allocation.prices.worker.tolist(),
+                "jobs": allocation.prices.job.tolist(),
+                "time": allocation.prices.time.tolist(),
             }
     return report
 
 
-def _status(found: Allocation) -> str:
+def _status(allocation: Allocation) -> str:
     from shadowprice.solvers.gavel.allocation import NOT_PROVEN
 
-    if found.objective is None:
+    if allocation.objective is None:
         return "rule"
-    if not found.proven:
+    if not allocation.proven:
         return NOT_PROVEN
     # Without a bound nothing says that no allocation is better: POP's parts are optimal, the whole is not.
-    return "optimal" if found.certified and found.bound is not None else "found"
+    return "optimal" if allocation.certified and allocation.bound is not None else "found"
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _share_rows(found: Allocation) -> Iterator[dict[str, object]]:
+def _share_rows(allocation: Allocation) -> Iterator[dict[str, object]]:
     """A row for a job's shares of the types, or for those of a pair, which has no throughput of its own."""
-    rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
-    for jobs, shares in found.rows(SHOWN):
+    rate = dict(
+        zip(allocation.problem.id.tolist(), allocation.effective_throughput.tolist(), strict=True)
+    )
+    for jobs, shares in allocation.rows(SHOWN):
         yield {
             "jobs": " + ".join(jobs),
-            "share": dict(zip(found.problem.gpu_types, shares.tolist(), strict=True)),
+            "share": dict(zip(allocation.problem.gpu_types, shares.tolist(), strict=True)),
             "throughput": rate[jobs[0]] if len(jobs) == 1 else None,
         }
 
 
-def _show(found: Allocation, verified: bool, reasons: bool) -> None:
+def _show(allocation: Allocation, verified: bool, reasons: bool) -> None:
     from shadowprice.solvers.gavel.explain import explain
 
-    worth = "" if found.objective is None else f", objective {found.objective:.9g}"
-    heads = ("job", *found.problem.gpu_types, "steps/s")
-    table = table_of(heads, range(1, len(heads)), title=f"{found.policy}{worth}")
-    rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
+    worth = "" if allocation.objective is None else f", objective {allocation.objective:.9g}"
+    heads = ("job", *allocation.problem.gpu_types, "steps/s")
+    table = table_of(heads, range(1, len(heads)), title=f"{allocation.policy}{worth}")
+    rate = dict(
+        zip(allocation.problem.id.tolist(), allocation.effective_throughput.tolist(), strict=True)
+    )
 
     def cells(row: tuple[tuple[str, ...], FloatArray]) -> Iterator[str]:
         jobs, shares = row
@@ -174,10 +178,10 @@ def _show(found: Allocation, verified: bool, reasons: bool) -> None:
         yield from (f"{share:.6f}" for share in shares)
         yield f"{rate[jobs[0]]:.6g}" if len(jobs) == 1 else ""
 
-    print_table(table, list(found.rows(SHOWN)), cells)
+    print_table(table, list(allocation.rows(SHOWN)), cells)
     if reasons:
-        print_lines(*explain(found), broken=True)
-    for note in found.notes:
+        print_lines(*explain(allocation), broken=True)
+    for note in allocation.notes:
         stderr.print(note, style="yellow", markup=False, highlight=False)
     if not verified:
         stderr.print("not a feasible allocation", style="red")

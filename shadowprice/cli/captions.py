@@ -14,7 +14,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _FROM_S = 120
 """Shorter durations are read well in seconds."""
 
-_BESIDE = 12
+_OTHER_LINES = 12
 """Lines of a screen that a command prints beside a table: title, frame, sentences, the prompt."""
 _FEWEST = 10
 
@@ -35,18 +35,18 @@ def assumptions(settings: Mapping[str, object]) -> str:
     'preset gavel; placement strided; rounds of 360 s'
     """
     preset, placement, round_s = (settings.get(key) for key in ("preset", "placement", "round_s"))
-    told = [] if preset is None else [f"preset {preset}"]
+    parts = [] if preset is None else [f"preset {preset}"]
     # A placement of that name may be the preset's own.
     if placement == "count" and preset is None:
-        told.append(
+        parts.append(
             "placement count: a gang gets any free GPUs of a type, on whatever nodes, "
             "unless the policy says which"
         )
     elif placement is not None:
-        told.append(f"placement {placement}")
+        parts.append(f"placement {placement}")
     if isinstance(round_s, int | float) and round_s:
-        told.append(f"rounds of {round_s:g} s")
-    return "; ".join(told)
+        parts.append(f"rounds of {round_s:g} s")
+    return "; ".join(parts)
 
 
 def assumptions_by_policy(settings: Mapping[str, Mapping[str, object]]) -> str:
@@ -60,10 +60,10 @@ def assumptions_by_policy(settings: Mapping[str, Mapping[str, object]]) -> str:
     a: placement skew
     c: rounds of 60 s
     """
-    told = {policy: assumptions(each) for policy, each in settings.items()}
-    if len(set(told.values())) == 1:
-        return next(iter(told.values()))
-    return "\n".join(f"{policy}: {text}" for policy, text in told.items() if text)
+    texts = {policy: assumptions(each) for policy, each in settings.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "\n".join(f"{policy}: {text}" for policy, text in texts.items() if text)
 
 
 def duration(seconds: float) -> str:
@@ -89,7 +89,7 @@ def screenful(rows: Sequence[Row], console: Console) -> tuple[Sequence[Row], str
 
     A pipe or a file gets all rows.
     """
-    fit = max(console.height - _BESIDE, _FEWEST)
+    fit = max(console.height - _OTHER_LINES, _FEWEST)
     if not console.is_terminal or len(rows) <= fit:
         return rows, None
     return rows[:fit], f"{len(rows) - fit:,} more of {len(rows):,} rows: --csv prints all"

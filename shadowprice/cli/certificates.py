@@ -61,9 +61,9 @@ def certify_command(
     expect_outputs(force, output)
     if non_preemptive and objective == UTILITY:
         raise InputError(f"--non-preemptive: is of costs, got --objective {UTILITY}")
-    given = {"--utility": utility, "--round": round_s}
+    flags = {"--utility": utility, "--round": round_s}
     if objective != UTILITY and (utility is not None or round_s is not None):
-        option, value = next((name, each) for name, each in given.items() if each is not None)
+        option, value = next((name, each) for name, each in flags.items() if each is not None)
         raise InputError(
             f"{option} {value}: goes with --objective {UTILITY}, got --objective {objective}"
         )
@@ -77,14 +77,14 @@ def certify_command(
     from shadowprice.analysis.certify import certify_into
 
     may_preempt = not non_preemptive
-    found = _written(
+    certified = _written(
         output,
         lambda partial: certify_into(
             run, partial, objective, budget_s=budget_s, preemptive=may_preempt
         ),
     )
-    warned_of = [] if found.ratio == 1 else [found.history.warning()]
-    tell_bounds([found.history], warned_of, explain=explain)
+    warned_of = [] if certified.ratio == 1 else [certified.history.warning()]
+    tell_bounds([certified.history], warned_of, explain=explain)
 
 
 def _certify_utility(
@@ -95,15 +95,15 @@ def _certify_utility(
     from shadowprice.analysis.certify_utility import certify_utility_into
 
     length_s = ROUND_S if round_s is None else round_s
-    found = _written(
+    certified = _written(
         output,
         lambda partial: certify_utility_into(run, partial, utility, length_s, budget_s=budget_s),
     )
-    for origin, most in found.tried:
+    for origin, most in certified.tried:
         stderr.print(
             f"bound {origin}: at most {amount_at_most(most)}", markup=False, highlight=False
         )
-    if (warning := found.warning()) is not None:
+    if (warning := certified.warning()) is not None:
         note(warning)
 
 
@@ -111,9 +111,9 @@ def _written(output: Path, make: Callable[[Path], Claim]) -> Claim:
     """The claim of a certificate that is made into a file, and printed."""
     made: list[Claim] = []
     write_file(output, lambda partial: made.append(make(partial)))
-    (found,) = made
-    print_lines(found.sentence(), f"instance: SHA-256 {found.instance}")
-    return found
+    (certified,) = made
+    print_lines(certified.sentence(), f"instance: SHA-256 {certified.instance}")
+    return certified
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class CertificateInputs:
         }
 
 
-def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm) -> None:
+def print_checked(certificate: Path, inputs: CertificateInputs, form: ResultForm) -> None:
     """Check a certificate with nothing but exact arithmetic, and that it is about an instance; print its claim.
 
     Raises
@@ -159,10 +159,10 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
     """
     from shadowprice.proofs.checker import Rejected, check_lines, sentences
 
-    if (given.trace is None) != (given.cluster is None):
+    if (inputs.trace is None) != (inputs.cluster is None):
         raise InputError("verify: TRACE and --cluster go together, expected both or none")
-    of_cluster = _terms_of_cluster(given.terms)
-    if of_cluster and given.trace is None:
+    of_cluster = _terms_of_cluster(inputs.terms)
+    if of_cluster and inputs.trace is None:
         raise InputError(f"--with {of_cluster[0]}: goes with TRACE and --cluster")
     try:
         with certificate.open(encoding="ascii", newline="\n") as lines:
@@ -172,17 +172,17 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{certificate}: cannot be read: {reason}") from error
-    if given.trace is not None and given.cluster is not None:
+    if inputs.trace is not None and inputs.cluster is not None:
         if claim["quotas"] and not of_cluster:
             raise InputError(
                 f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say, "
                 "expected --with quotas"
             )
-        expected = _digest(given.trace, given.cluster, given, of_cluster, claim)
+        expected = _digest(inputs.trace, inputs.cluster, inputs, of_cluster, claim)
         if claim["instance"] != expected:
             raise VerificationError(
-                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {given.trace} "
-                f"on {given.cluster} ({expected})"
+                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {inputs.trace} "
+                f"on {inputs.cluster} ({expected})"
             )
     print_result(
         form,
@@ -200,20 +200,20 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
     InputError
         If another one is given.
     """
-    found = asked_terms(texts)
-    for term in found:
+    terms = asked_terms(texts)
+    for term in terms:
         if term.sets:
             raise InputError(
                 f"--with {term.label}: is about a run, and certificates are compared with a trace on a cluster, "
                 "expected terms of the cluster alone, such as quotas"
             )
-    return found
+    return terms
 
 
 def _digest(
     trace: Path,
     cluster: str,
-    given: CertificateInputs,
+    inputs: CertificateInputs,
     terms: tuple[TermSettings, ...],
     claim: dict[str, Any],
 ) -> str:
@@ -229,12 +229,12 @@ def _digest(
     from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
-    table = None if given.throughputs is None else load_throughputs(given.throughputs)
+    table = None if inputs.throughputs is None else load_throughputs(inputs.throughputs)
     with printed_warnings(BrokenImporter):
-        imported = load_trace(trace, format=given.trace_format, throughputs=table)
-    switches = WrittenOptions(with_={each.label: each.settings for each in terms})
-    run = switches.read(cluster, jobs=str(trace), origin_s=imported.origin_s)
-    where, jobs, _ = runnable_jobs(imported.workload, run.cluster, given.drop_infeasible)
+        imported = load_trace(trace, format=inputs.trace_format, throughputs=table)
+    written = WrittenOptions(with_={each.label: each.settings for each in terms})
+    run = written.read(cluster, jobs=str(trace), origin_s=imported.origin_s)
+    where, jobs, _ = runnable_jobs(imported.workload, run.cluster, inputs.drop_infeasible)
     if claim["window"]:
         jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))
     instance, utilities = Instance(where, jobs), None

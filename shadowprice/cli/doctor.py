@@ -105,8 +105,8 @@ def installed_parts() -> Iterator[InstalledPart]:
     yield InstalledPart("python", "base", where, "everything", "", required=True)
     yield InstalledPart("shadowprice", "base", _version("shadowprice"), "everything", _AGAIN, True)
     for each in DISTRIBUTIONS:
-        found = _version(each.name)
-        yield InstalledPart(each.name, each.of, found, each.needed_for, each.how, each.required)
+        version = _version(each.name)
+        yield InstalledPart(each.name, each.of, version, each.needed_for, each.how, each.required)
     slurm = "Slurm's clients: sbatch, squeue, scontrol, sinfo, srun, from your cluster"
     yield InstalledPart("slurm", "host", _slurm(), "execute --hosts slurm", slurm)
     image = "Apptainer, from your distribution or its administrators"
@@ -179,14 +179,14 @@ def _gpus() -> str:
 @with_options
 def doctor_command(*, form: ResultForm) -> None:
     """Say what is installed, what is missing for what, and how to get it."""
-    found = list(installed_parts())
-    print_result(form, lambda: _show(found), lambda: [asdict(each) for each in found])
+    parts = list(installed_parts())
+    print_result(form, lambda: _show(parts), lambda: [asdict(each) for each in parts])
 
 
-def _show(found: Sequence[InstalledPart]) -> None:
-    rows = ((each.name, each.installed, each.needed_for) for each in found if each.installed)
+def _show(parts: Sequence[InstalledPart]) -> None:
+    rows = ((each.name, each.installed, each.needed_for) for each in parts if each.installed)
     print_rows(("part", "version", "for"), rows, title="installed")
-    missing = [each for each in found if not each.installed]
+    missing = [each for each in parts if not each.installed]
     if missing:
         rows = ((each.name, each.needed_for, each.how) for each in missing)
         heads = ("part", "without it there is no", "how to get it")

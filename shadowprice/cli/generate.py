@@ -57,8 +57,8 @@ def generate_command(
     Without -o a generator is described: its law, its parameters and their
     defaults. Without a name all are listed.
     """
-    given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
-    chosen = {key: value for key, value in given.items() if value is not None}
+    flags = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
+    chosen = {key: value for key, value in flags.items() if value is not None}
     if name is None or output is None:
         if chosen or parameters is not None or output is not None:
             raise InputError("generate: expected NAME and -o FILE, to write a trace")
@@ -100,21 +100,21 @@ def _describe(name: str, form: ResultForm) -> None:
     from shadowprice.instances.generators import generator
 
     module = generator(name)
-    told = described_parameters(module.generate.__doc__)
-    found = [
+    parameters = described_parameters(module.generate.__doc__)
+    rows = [
         {
             "name": each.name,
             "default": "" if each.default in (each.empty, None) else str(each.default),
-            "says": told.get(each.name, ("", ""))[1] or _OF_ALL.get(each.name, ""),
+            "says": parameters.get(each.name, ("", ""))[1] or _OF_ALL.get(each.name, ""),
         }
         for each in signature(module.generate).parameters.values()
     ]
     record: dict[str, Any] = {
         "generator": name,
         "law": " ".join((module.__doc__ or "").split()),
-        "parameters": found,
+        "parameters": rows,
     }
-    print_result(form, lambda: _show(record), lambda: record, lambda: found)
+    print_result(form, lambda: _show(record), lambda: record, lambda: rows)
 
 
 def _show(record: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ def laws_command(
     """Search examples on which a policy breaks a law; the exit code is 1 if one is found."""
     from shadowprice.solvers.registry import policy as policy_by_name
 
-    found = policy_by_name(policy)
+    chosen = policy_by_name(policy)
     try:
         from shadowprice.proofs.testing.battery import verdicts
         from shadowprice.proofs.testing.subject import PolicyUnderTest, Scaling
@@ -54,7 +54,7 @@ def laws_command(
     if scaling not in kinds:
         raise InputError(f"scaling {scaling!r}: expected one of {', '.join(kinds)}")
     named = tuple(name.strip() for name in times.split(",") if name.strip())
-    subject = PolicyUnderTest(found, waits, named, kinds[scaling], commits, policy)
+    subject = PolicyUnderTest(chosen, waits, named, kinds[scaling], commits, policy)
     rows: list[tuple[str, str]] = []
     with progress_line() as say:
         say("trying the first law")
@@ -77,6 +77,6 @@ def _message(error: Exception) -> str:
 
 
 def _show(policy: str, rows: list[tuple[str, str]]) -> None:
-    told = ((law, "broken" if broken else "no example breaks it") for law, broken in rows)
-    print_rows(("law", ""), told, title=policy)
+    cells = ((law, "broken" if broken else "no example breaks it") for law, broken in rows)
+    print_rows(("law", ""), cells, title=policy)
     print_lines(*(f"\n{law}:\n{broken}" for law, broken in rows if broken))

@@ -47,7 +47,7 @@ def policies_command(
 ) -> None:
     """List policies, a line each: what they know, whether they preempt, and what they do.
 
-    With a name all that there is to say of one: what is proven of it, its source, its parameters and switches. With
+    With a name all that there is to say of one: what is proven of it, its source, its parameters and options. With
     --all, --json or --csv policies of installed packages are among them, and are imported; one that is broken is a line
     on stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
     """
@@ -59,23 +59,23 @@ def policies_command(
         _describe(name, form)
         return
     if preset is not None:
-        found = find_preset(preset)
+        published = find_preset(preset)
         record = {
-            "preset": found.name,
-            "source": found.source,
-            "policies": list(found.policies),
-            "placements": list(found.placements),
+            "preset": published.name,
+            "source": published.source,
+            "policies": list(published.policies),
+            "placements": list(published.placements),
         }
-        print_result(form, lambda: _show_preset(found), lambda: record)
+        print_result(form, lambda: _show_preset(published), lambda: record)
         return
     rows = _policies() if every or form.option else _first_policies()
     print_result(form, lambda: _show_policies(rows, every), lambda: rows)
 
 
-def _show_preset(found: Preset) -> None:
-    console.print(f"{found.name}: {found.source}")
-    console.print("policies: " + ", ".join(found.policies))
-    console.print("placements: " + ", ".join(found.placements))
+def _show_preset(preset: Preset) -> None:
+    console.print(f"{preset.name}: {preset.source}")
+    console.print("policies: " + ", ".join(preset.policies))
+    console.print("placements: " + ", ".join(preset.placements))
 
 
 def _show_policies(rows: Sequence[Mapping[str, Any]], every: bool) -> None:
@@ -89,7 +89,7 @@ def _show_policies(rows: Sequence[Mapping[str, Any]], every: bool) -> None:
         table.add_row(Text(str(row["policy"])), str(row["knows"]), preempts, does)
     console.print(table)
     print_lines(
-        "`shadowprice policies NAME`: what is proven of one, its source, parameters and switches",
+        "`shadowprice policies NAME`: what is proven of one, its source, parameters and options",
         *_other_names(every),
     )
 
@@ -131,7 +131,7 @@ def _show_policy(name: str, record: Mapping[str, Any]) -> None:
         text = ("no", "yes")[record[key]] if key == "preempts" else str(record[key])
         if text:
             table.add_row(key, Text(" ".join(text.split())))
-    for line in _switch_lines(record):
+    for line in _option_lines(record):
         table.add_row("switches", Text(line))
     console.print(table)
     if not record["parameters"]:
@@ -195,7 +195,7 @@ def _policies() -> list[dict[str, Any]]:
 
 
 def _record(name: str, thing: Policy | HasSimulator, origin: str) -> dict[str, Any]:
-    from shadowprice.analysis.preparation import switches_of
+    from shadowprice.analysis.preparation import options_of
     from shadowprice.execution.kernel.run import loop_of
 
     statements = about(thing)
@@ -209,7 +209,7 @@ def _record(name: str, thing: Policy | HasSimulator, origin: str) -> dict[str, A
         "use": statements.use,
         "from": origin,
         "loop": loop_of(thing),
-        **asdict(switches_of(thing)),
+        **asdict(options_of(thing)),
     }
 
 
@@ -265,14 +265,14 @@ def _term_record(feature: Feature) -> dict[str, Any]:
 
     term = SETTINGS.get(feature) or DECLARED.get(feature)
     sets = (SETTINGS.get(feature) or DeclaredSettings).sets
-    given_by = [] if term is None else [f"--with {feature}"]
+    flags = [] if term is None else [f"--with {feature}"]
     if feature in ORIGINS:
-        given_by.append(ORIGINS[feature])
+        flags.append(ORIGINS[feature])
     return {
         "term": feature.value,
         "is": feature.phrase,
         "says": feature.sentence,
-        "given_by": given_by,
+        "given_by": flags,
         "settings": [] if term is None else [asdict(each) for each in settings_of(term)],
         "switches": [] if term is None else list(sets),
         "example": "" if term is None else f"shadowprice {term.example}",
@@ -321,8 +321,8 @@ def _clause(text: object) -> str:
     return first_clause(str(text))
 
 
-def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """Differences of a policy from the others in the switches of a run that it takes."""
+def _option_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """Differences of a policy from the others in the options of a run that it takes."""
     more = [name for name in row["takes"] if name not in OF_THE_ENGINE]
     less = [name for name in row["refuses"] if name in OF_THE_ENGINE]
     if more:
@@ -331,15 +331,15 @@ def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"refuses {', '.join(_named(less))}"
 
 
-def _named(switches: Iterable[str]) -> list[str]:
-    """Options that set some switches; some only a program can set."""
-    from shadowprice.instances.terms.registry import term_of_switch
+def _named(names: Iterable[str]) -> list[str]:
+    """Options on the command line of some of a run's; some only a program can set."""
+    from shadowprice.instances.terms.registry import term_of_option
 
-    found = []
-    for name in switches:
-        term = term_of_switch(name)
+    flags = []
+    for name in names:
+        term = term_of_option(name)
         if term is not None:
-            found.append(f"--with {term}")
+            flags.append(f"--with {term}")
         elif name in OPTION_OF:
-            found.append(OPTION_OF[name])
-    return list(dict.fromkeys(found))
+            flags.append(OPTION_OF[name])
+    return list(dict.fromkeys(flags))

@@ -53,38 +53,40 @@ def models_command(
         listed = [_entry(each) for each in model_files().values()]
         print_result(form, lambda: _show_list(listed), lambda: listed)
         return
-    found = model_file(name)
+    model = model_file(name)
     expect_outputs(force, output)
     if (trace is None) != (cluster is None):
         raise InputError("models: TRACE and --cluster go together, expected both or none")
     instance = None
     if trace is not None and cluster is not None:
         instance = _instance(trace, cluster, trace_format, throughputs)
-    if instance is None and found.displayed_by == OF_INSTANCE and output is None:
-        print_result(form, lambda: _describe(found), lambda: _entry(found))
+    if instance is None and model.displayed_by == OF_INSTANCE and output is None:
+        print_result(form, lambda: _describe(model), lambda: _entry(model))
         return
-    _print(found, instance, output, form)
+    _print(model, instance, output, form)
 
 
 def _show_list(listed: Sequence[Mapping[str, Any]]) -> None:
     table = Table("model", "kind", "what it is; source; solved by; tested in", show_lines=True)
     table.columns[0].no_wrap = True
     for each in listed:
-        told = (each["title"], each["source"], each["solved_by"], each["tested_in"])
-        table.add_row(each["model"], each["kind"], "\n".join(filter(None, told)))
+        cells = (each["title"], each["source"], each["solved_by"], each["tested_in"])
+        table.add_row(each["model"], each["kind"], "\n".join(filter(None, cells)))
     console.print(table)
 
 
-def _entry(found: ModelFile) -> dict[str, Any]:
+def _entry(model_file: ModelFile) -> dict[str, Any]:
     return {
-        "model": found.name,
-        "title": found.title,
-        "source": found.source,
-        "kind": found.kind,
-        "builders": list(found.builders),
-        "solved_by": found.runs_in,
-        "tested_in": found.reference,
-        "built_from": "jobs and a cluster" if found.displayed_by == OF_INSTANCE else "an example",
+        "model": model_file.name,
+        "title": model_file.title,
+        "source": model_file.source,
+        "kind": model_file.kind,
+        "builders": list(model_file.builders),
+        "solved_by": model_file.runs_in,
+        "tested_in": model_file.reference,
+        "built_from": "jobs and a cluster"
+        if model_file.displayed_by == OF_INSTANCE
+        else "an example",
     }
 
 
@@ -101,24 +103,24 @@ def _instance(
     return Instance(Cluster.load(cluster), imported.workload)
 
 
-def _describe(found: ModelFile) -> None:
+def _describe(model_file: ModelFile) -> None:
     """The model without an instance: its docstring, and who solves it."""
-    print_lines(found.text, "", *_places(found))
+    print_lines(model_file.text, "", *_places(model_file))
     console.print("its rows and size for an instance: TRACE --cluster CLUSTER")
 
 
-def _places(found: ModelFile) -> list[str]:
+def _places(model_file: ModelFile) -> list[str]:
     """Lines on what solves and what tests a model."""
-    told = [f"built by {', '.join(found.builders)} in shadowprice.models.{found.name}"]
-    if found.runs_in:
-        told.append(f"solved by {found.runs_in}")
-    if found.reference:
-        told.append(f"compared with an oracle in {found.reference}")
-    return told
+    lines = [f"built by {', '.join(model_file.builders)} in shadowprice.models.{model_file.name}"]
+    if model_file.runs_in:
+        lines.append(f"solved by {model_file.runs_in}")
+    if model_file.reference:
+        lines.append(f"compared with an oracle in {model_file.reference}")
+    return lines
 
 
 def _print(
-    found: ModelFile, instance: Instance | None, output: Path | None, form: ResultForm
+    model_file: ModelFile, instance: Instance | None, output: Path | None, form: ResultForm
 ) -> None:
     """The model of an instance or of its example: size, rows by name, and a file if asked."""
     from shadowprice.solvers.programs.compile import compile_model
@@ -129,7 +131,7 @@ def _print(
         write_model,
     )
 
-    model = found.build(instance)
+    model = model_file.build(instance)
     compiled = compile_model(model)
     size = size_of(compiled)
     if output is not None:
@@ -141,21 +143,25 @@ def _print(
 
     def show() -> None:
         small = size.rows <= ALL_ROWS
-        print_lines(found.text)
+        print_lines(model_file.text)
         about = "the instance" if instance is not None else "the example of its file"
         table = Table("row", "programme", "says", title=f"{model.name}, {about}")
         table.columns[0].overflow = "fold"  # No name is cut.
         for row in rows(None if small else _FIRST_ROWS):
             table.add_row(row.name, row.text, row.says)
         console.print(table, markup=False, highlight=False)
-        told = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
+        sentence = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
         if not small:
-            told += f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
-        print_lines(told, *_places(found), *(() if output is None else (f"written to {output}",)))
+            sentence += (
+                f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
+            )
+        print_lines(
+            sentence, *_places(model_file), *(() if output is None else (f"written to {output}",))
+        )
 
     print_result(
         form,
         show,
-        lambda: {**_entry(found), **asdict(size)},
+        lambda: {**_entry(model_file), **asdict(size)},
         lambda: ({"row": row.name, "programme": row.text, "says": row.says} for row in rows(None)),
     )

@@ -90,7 +90,7 @@ OPTION_OF = {
     "seed": "--seed",
     "sealed": "--sealed",
 }
-"""Options that set the switches of a run, by the names of these; others are set by terms (``--with``)."""
+"""Flags of the options of a run, by the names of these; others are set by terms (``--with``)."""
 
 
 def record_of_option(option: str, text: str, kind: type[T]) -> T:
@@ -116,7 +116,7 @@ def record_of_option(option: str, text: str, kind: type[T]) -> T:
 # The options that ``simulate`` and ``compare`` share: one record, and what turns it into options.
 #
 # A command with a parameter ``options: CommandOptions`` gets an option for each field of it in its place, by
-# :func:`with_options`, so that a new switch of a run is one line here.
+# :func:`with_options`, so that a new option of a run is one line here.
 
 JOBS_PANEL = "Jobs"
 POLICIES_PANEL = "Some policies, and published simulators"
@@ -128,7 +128,7 @@ _ON_POLICIES: Mapping[str, str] = MappingProxyType({_PANEL: POLICIES_PANEL})
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """Options about the jobs and the switches of a run, as they were written; those that few runs need have panels."""
+    """Flags about jobs and a run, as they were written; those that few runs need have panels."""
 
     terms: TermsOption = None
     run: Annotated[
@@ -196,14 +196,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hints[name]))
 
     @wraps(command)
-    def expanded(*args: Any, **given: Any) -> None:
+    def expanded(*args: Any, **arguments: Any) -> None:
         made = {
             name: record(
-                **{each.name: given.pop(each.name) for each in fields(record) if each.name in given}
+                **{
+                    each.name: arguments.pop(each.name)
+                    for each in fields(record)
+                    if each.name in arguments
+                }
             )
             for name, record in records.items()
         }
-        command(*args, **given, **made)
+        command(*args, **arguments, **made)
 
     # What typer reads: the signature, and the hints where it resolves names.
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from shadowprice.version import __version__
 
 _DESCRIBED_BY = ("run.json", "study.json", "points.jsonl")
 """Files that say what is in a directory: of a run (with digests of its other files), of a study."""
-_NOT_TOLD = ("force", "as_json", "as_csv", "version")
+_LEFT_OUT = ("force", "as_json", "as_csv", "version")
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Origin:
 
     def sentence(self) -> str:
         """Line for a page."""
-        told = " ".join(f"{name}={value}" for name, value in self.options.items())
+        options = " ".join(f"{name}={value}" for name, value in self.options.items())
         files = "; ".join(f"SHA-256 of {path}: {sha}" for path, sha in self.inputs_sha256.items())
-        made = f"Made by shadowprice {self.version}: {self.command} {told}".strip()
+        made = f"Made by shadowprice {self.version}: {self.command} {options}".strip()
         return f"{made}. {files}".strip()
 
 
@@ -89,19 +89,19 @@ def origin() -> Origin:
     Files are read for their digests: O(bytes). What is not a regular file, such as a pipe, has none.
     """
     command = _RUNNING.get()
-    given = {
+    values = {
         name: _without_outputs(value, command.outputs)
         for name, value in command.options.items()
-        if name not in _NOT_TOLD
+        if name not in _LEFT_OUT
     }
-    given = {name: value for name, value in given.items() if value not in (None, False)}
+    values = {name: value for name, value in values.items() if value not in (None, False)}
     return Origin(
         __version__,
         command.words,
-        {name: _as_json(value) for name, value in given.items()},
+        {name: _as_json(value) for name, value in values.items()},
         {
             str(path): hashlib.sha256(path.read_bytes()).hexdigest()
-            for value in given.values()
+            for value in values.values()
             for path in _files(value)
         },
     )

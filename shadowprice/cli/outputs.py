@@ -41,18 +41,18 @@ def expect_outputs(force: bool, *paths: Path | None) -> None:
         exists already.
     """
     named = [path for path in paths if path is not None]
-    beside = [metadata_of(path) for path in named]
-    given = [*named, *(path for path in beside if path is not None)]
-    note_outputs(*given)
-    for path in given:
+    metadata = [metadata_of(path) for path in named]
+    every = [*named, *(path for path in metadata if path is not None)]
+    note_outputs(*every)
+    for path in every:
         _expect_writable(path.parent, path)
         if path.is_dir():
             raise InputError(f"{path}: is a directory, expected a file to write")
         # What is no regular file, such as /dev/null, holds nothing.
         if path.is_file() and not force:
             raise InputError(f"{path}: exists, expected a new file, or --force to replace it")
-    for path in given:
-        if sum(path.absolute() == other.absolute() for other in given) > 1:
+    for path in every:
+        if sum(path.absolute() == other.absolute() for other in every) > 1:
             raise InputError(f"{path}: is to be written twice, expected different files")
 
 
@@ -128,8 +128,8 @@ def metadata_of(path: Path) -> Path | None:
     Named as the W3C's Metadata Vocabulary for Tabular Data says of tables (2015, section 5.3):
     ``jobs.csv-metadata.json``.
     """
-    beside = path.with_name(f"{path.name}-metadata.json")
-    return None if path.suffix.lower() in _ORIGIN_INSIDE else beside
+    place = path.with_name(f"{path.name}-metadata.json")
+    return None if path.suffix.lower() in _ORIGIN_INSIDE else place
 
 
 def write_file(path: Path, action: Callable[[Path], object]) -> None:
@@ -141,13 +141,13 @@ def write_file(path: Path, action: Callable[[Path], object]) -> None:
         As of :func:`write_whole`.
     """
     write_whole(path, action)
-    beside = metadata_of(path)
-    if beside is None or not path.is_file():
+    metadata = metadata_of(path)
+    if metadata is None or not path.is_file():
         return
     context = {"@context": "http://www.w3.org/ns/csvw"} if path.suffix == ".csv" else {}
-    told = {**context, "url": path.name, "notes": [{"made_by": origin().record()}]}
-    text = json.dumps(told, indent=1) + "\n"
-    write_whole(beside, lambda partial: partial.write_text(text, encoding="utf-8"))
+    document = {**context, "url": path.name, "notes": [{"made_by": origin().record()}]}
+    text = json.dumps(document, indent=1) + "\n"
+    write_whole(metadata, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def write_table(path: Path, frame: pd.DataFrame) -> None:
@@ -181,9 +181,9 @@ def write_picture(path: Path, figure: Figure) -> None:
     keys = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
     key = keys.get(path.suffix.lower())
     # Dates of PDF and SVG would give other bytes for the same picture.
-    told: dict[str, str | None] = {} if key is None else {key: made.to_json()}
+    fields: dict[str, str | None] = {} if key is None else {key: made.to_json()}
     if path.suffix.lower() == ".pdf":
-        told["CreationDate"] = None
+        fields["CreationDate"] = None
     if path.suffix.lower() == ".svg":
-        told["Date"] = None
-    write_file(path, lambda partial: figure.savefig(partial, dpi=150, metadata=told or None))
+        fields["Date"] = None
+    write_file(path, lambda partial: figure.savefig(partial, dpi=150, metadata=fields or None))

@@ -146,17 +146,17 @@ def _bar(state: StepProgress, over: threading.Event, console: Console) -> None:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[summary]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None, told="")
+        task = progress.add_task("", total=None, summary="")
         while not over.wait(_REFRESH_S):
             _refresh(progress, task, state)
 
 
 def _refresh(progress: Progress, task: TaskID, state: StepProgress) -> None:
     done, total = state.share
-    fields: dict[str, Any] = {"total": total or None, "completed": done, "told": state.summary()}
+    fields: dict[str, Any] = {"total": total or None, "completed": done, "summary": state.summary()}
     progress.update(task, description=state.step, **fields)
 
 

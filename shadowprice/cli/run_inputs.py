@@ -1,4 +1,4 @@
-"""Inputs from the options of ``simulate`` and ``compare``: jobs, a cluster, switches."""
+"""Inputs from the flags of ``simulate`` and ``compare``: jobs, a cluster, options of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Jobs = TypeVar("Jobs")
 
 @dataclass(frozen=True)
 class RunInputs(Generic[Jobs]):
-    """Jobs, a cluster and the switches of a run; whether to leave out jobs that can never run.
+    """Jobs, a cluster and the options of a run; whether to leave out jobs that can never run.
 
     Of a trace also what was made of its rows, as :meth:`Imported.document` has it.
     """
@@ -60,13 +60,13 @@ def require_policies(names: Sequence[str], options: CommandOptions) -> None:
 
 
 def read_inputs(
-    trace: Path, cluster: str, options: CommandOptions, **switches: Any
+    trace: Path, cluster: str, options: CommandOptions, **more: Any
 ) -> RunInputs[Workload]:
     """Read the files that options name; what was repaired in the trace is said on stderr.
 
     Parameters
     ----------
-    switches
+    more
         Those of :class:`RunOptions` that one command alone has an option for.
 
     Raises
@@ -80,20 +80,20 @@ def read_inputs(
     expect_file(trace)
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
-    switched = written(options)
+    choices = written(options)
     table = _table(options)
     with printed_warnings(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
     if imported.report or imported.notes:
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
-    run = switched.read(
+    run = choices.read(
         cluster,
         table,
         jobs=str(trace),
         seed=options.seed,
         origin_s=imported.origin_s,
-        more=switches,
+        more=more,
     )
     where, run_options = run.cluster, run.options
     if run_options.profiles is not None:
@@ -101,11 +101,11 @@ def read_inputs(
     _report_unused(imported.workload, table)
     _report_equal_types(imported.workload, where)
     cleaning = imported.document()
-    return RunInputs(imported.workload, where, run_options, switched.drop_infeasible, cleaning)
+    return RunInputs(imported.workload, where, run_options, choices.drop_infeasible, cleaning)
 
 
 def read_endless(
-    generator: str, cluster: str, options: CommandOptions, **switches: Any
+    generator: str, cluster: str, options: CommandOptions, **more: Any
 ) -> RunInputs[EndlessWorkload]:
     """Make an endless workload, and read the files that options name.
 
@@ -113,7 +113,7 @@ def read_endless(
     ----------
     generator : str
         Name and parameters: ``gavel-published:jobs_per_hour=5.6,single_gpu=true``.
-    switches
+    more
         As of :func:`read_inputs`.
 
     Raises
@@ -125,18 +125,18 @@ def read_endless(
 
     if options.trace_format is not None:
         raise InputError("--format is about a trace, and --endless is given")
-    switched = written(options)
+    choices = written(options)
     table = _table(options)
     workload = endless_named(generator, {} if table is None else {"throughputs": table})
-    run = switched.read(
-        cluster, table, jobs=workload.source, seed=options.seed, endless=True, more=switches
+    run = choices.read(
+        cluster, table, jobs=workload.source, seed=options.seed, endless=True, more=more
     )
     _report_equal_types(workload, run.cluster)
-    return RunInputs(workload, run.cluster, run.options, switched.drop_infeasible)
+    return RunInputs(workload, run.cluster, run.options, choices.drop_infeasible)
 
 
 def written(options: CommandOptions) -> WrittenOptions:
-    """The switches among options and in the file of a run, terms read but not their files.
+    """The options of a run among flags and in its file, terms read but not their files.
 
     Raises
     ------

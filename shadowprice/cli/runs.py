@@ -107,16 +107,16 @@ def simulate_command(
     expect_outputs(force, jobs_out, *(prices or ()))
     expect_run_directory(force, run_directory)
     _expect_prices(prices or ())
-    given: RunInputs[Workload] | RunInputs[EndlessWorkload]
+    inputs: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
-        given = read_inputs(trace, cluster, options, prices=bool(prices))
-        jobs = f"{len(given.workload)} jobs"
+        inputs = read_inputs(trace, cluster, options, prices=bool(prices))
+        jobs = f"{len(inputs.workload)} jobs"
     elif endless is not None and trace is None:
-        given = read_endless(endless, cluster, options, prices=bool(prices))
-        jobs = given.workload.source
+        inputs = read_endless(endless, cluster, options, prices=bool(prices))
+        jobs = inputs.workload.source
     else:
         raise InputError("expected either a trace or --endless GENERATOR")
-    outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
+    outcome = _simulated(inputs, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
     report_sealed(outcome)
     if jobs_out is not None:
@@ -128,7 +128,7 @@ def simulate_command(
 
 
 def _simulated(
-    given: RunInputs[Workload] | RunInputs[EndlessWorkload],
+    inputs: RunInputs[Workload] | RunInputs[EndlessWorkload],
     step: str,
     policy: str,
     directory: Path | None,
@@ -137,8 +137,8 @@ def _simulated(
     from shadowprice.analysis.simulate import simulate
     from shadowprice.instances.workload import Workload
 
-    workload, cluster, run_options = given.workload, given.cluster, given.options
-    dropped = given.drop_infeasible
+    workload, cluster, run_options = inputs.workload, inputs.cluster, inputs.options
+    dropped = inputs.drop_infeasible
     with progress_line(stoppable=True) as say:
         say(step)
         if directory is None:
@@ -160,7 +160,7 @@ def _simulated(
                 run_options,
                 drop_infeasible=dropped,
                 watch=say,
-                provenance=Provenance(made_by, given.cleaning),
+                provenance=Provenance(made_by, inputs.cleaning),
             )
         outcome = simulate(workload, cluster, policy, run_options, drop_infeasible=dropped)
         save(outcome, directory, provenance=Provenance(made_by))
@@ -241,12 +241,12 @@ def compare_command(
     expect_outputs(force, plot)
     names = split_names(policies)
     require_policies(names, options)
-    given = read_inputs(trace, cluster, options)
+    inputs = read_inputs(trace, cluster, options)
     missing: Sequence[str] = ()
     if objective == UTILITY:
-        picture = _by_utility(given, names, utility, model, budget_s, form)
+        picture = _by_utility(inputs, names, utility, model, budget_s, form)
     elif utility is None and model is None:
-        picture, missing = _by_cost(given, names, objective, budget_s, form, explain)
+        picture, missing = _by_cost(inputs, names, objective, budget_s, form, explain)
     else:
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
@@ -257,7 +257,7 @@ def compare_command(
 
 
 def _by_cost(
-    given: RunInputs[Workload],
+    inputs: RunInputs[Workload],
     names: list[str],
     objective: str,
     budget_s: float,
@@ -269,13 +269,13 @@ def _by_cost(
 
     with progress_line() as say:
         result = compare(
-            given.workload,
-            given.cluster,
+            inputs.workload,
+            inputs.cluster,
             names,
             objective,
-            given.options,
+            inputs.options,
             budget_s=budget_s,
-            drop_infeasible=given.drop_infeasible,
+            drop_infeasible=inputs.drop_infeasible,
             progress=say,
             watch=say,
             keep_finished=True,
@@ -287,13 +287,13 @@ def _by_cost(
     tell_bounds(result.histories, result.warnings, explain=explain)
     if result.missing:
         note(f"stopped by Ctrl-C: not compared are {', '.join(result.missing)}")
-    if given.options.preset is None and not form.option:
+    if inputs.options.preset is None and not form.option:
         _print_guarantees(result)
     return result.plot, result.missing
 
 
 def _by_utility(
-    given: RunInputs[Workload],
+    inputs: RunInputs[Workload],
     names: list[str],
     utility: str | None,
     model: str | None,
@@ -307,14 +307,14 @@ def _by_utility(
     with progress_line() as say, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SolverWarning)
         result = compare_utility(
-            given.workload,
-            given.cluster,
+            inputs.workload,
+            inputs.cluster,
             names,
             utility or "effective_throughput",
-            given.options,
+            inputs.options,
             model=model,
             budget_s=budget_s,
-            drop_infeasible=given.drop_infeasible,
+            drop_infeasible=inputs.drop_infeasible,
             progress=say,
         )
     for warning in caught:

@@ -44,8 +44,8 @@ class OutputConsole(Console):
     @property
     def size(self) -> ConsoleDimensions:
         """Width and height in characters."""
-        found = super().size
-        return ConsoleDimensions(_WIDEST, found.height) if self.unbounded else found
+        screen = super().size
+        return ConsoleDimensions(_WIDEST, screen.height) if self.unbounded else screen
 
     @size.setter
     def size(self, new_size: tuple[int, int]) -> None:
@@ -187,16 +187,16 @@ def _show_comparison(result: Comparison) -> None:
     numbers = [
         (row.cost_ticks / TICKS_PER_S, row.proven_by.ticks / TICKS_PER_S) for row in result.rows
     ]
-    said: dict[str, list[str]] = {}
+    sentences: dict[str, list[str]] = {}
     rows = []
     for row, (cost, bound, ratio) in zip(result.rows, cost_cells(numbers), strict=True):
         rows.append((row.policy, cost, ratio, row.bound_kind))
-        said.setdefault(row.optimum_in_words(bound), []).append(row.policy)
+        sentences.setdefault(row.optimum_in_words(bound), []).append(row.policy)
     heads = ("policy", "cost [s]", "ratio at most", "bound kind")
     print_rows(heads, rows, (1, 2), title=str(result.objective))
     _say_assumptions(result)
-    for optimum, policies in said.items():
-        print_lines(optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}")
+    for optimum, policies in sentences.items():
+        print_lines(optimum if len(sentences) == 1 else f"{', '.join(policies)}: {optimum}")
 
 
 def _say_assumptions(result: Comparison | UtilityComparison) -> None:

@@ -112,10 +112,10 @@ def trace_command(
 
         text = trace_page(jobs, where, imported.lines(), made_by=origin().sentence())
         write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
-    found = contents(jobs, where)
+    numbers = contents(jobs, where)
     loads, ran, questions = _against(None if change else file, jobs, where)
     record = {
-        **found.document(),
+        **numbers.document(),
         "loads": [asdict(each) for each in loads],
         "recorded": ran,
         "cannot_answer": questions,
@@ -123,7 +123,7 @@ def trace_command(
     }
 
     def show() -> None:
-        _print_tables(found, where)
+        _print_tables(numbers, where)
         _print_loads(loads)
         lines = [*ran, *(f"cannot be answered: {each}" for each in questions)]
         if fitted is not None and law is not None:
@@ -217,11 +217,11 @@ def _print_loads(loads: Sequence[TypeLoad]) -> None:
     print_rows(("GPU types", "GPUs", "jobs that run nowhere else", "load", over), rows, (1, 2, 3))
 
 
-def _print_tables(found: Contents, where: Cluster | None) -> None:
+def _print_tables(contents: Contents, where: Cluster | None) -> None:
     from shadowprice.analysis.trace.page import part_row, parts_of, summary_rows
 
-    print_rows(("trace", "value"), summary_rows(found, where))
-    for what, parts in parts_of(found):
+    print_rows(("trace", "value"), summary_rows(contents, where))
+    for what, parts in parts_of(contents):
         heads = (what, "jobs", "share of jobs", "share of GPU time", "median run time [s]")
         print_rows(heads, map(part_row, parts), range(1, 5))
 

@@ -113,7 +113,7 @@ class CourseHosts(SimulatedHosts):
         return now_s + debt, self._shortest[job] / whole_s if whole_s else 1.0
 
     def _interrupt(
-        self, job: int, now_s: float, kept: object = None
+        self, job: int, now_s: float, preserved: object = None
     ) -> tuple[float, float, Pieces]:
         """End a row before the work is done; returns its progress [s], unpaid debt [s], GPUs."""
         start_s, _, debt, _, pieces = self._begun.pop(job)

@@ -31,7 +31,7 @@ def filled(command: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]
     return tuple(
         _in_shell(text, values)
         if in_shell and k == 2
-        else _PLACEHOLDER.sub(lambda found: values[found[1]], text)
+        else _PLACEHOLDER.sub(lambda match: values[match[1]], text)
         for k, text in enumerate(command)
     )
 

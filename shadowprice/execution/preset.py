@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSetup:
-    """All switches of one run.
+    """All options of one run.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Preset:
         return Simulator(
             lambda instance: loop.schedule(instance, seed),
             frozenset({"preset", "seed", "sharing_rates", "until_complete"}),
-            lambda switch, value: (
+            lambda option, value: (
                 f"preset {self.name}: runs in its own loop, with its own rounds, placement and charges"
             ),
             {"preset": self.name, "seed": seed, "preemptive": True},
@@ -166,7 +166,7 @@ class Preset:
         sensitivity: Sensitivity | None = None,
         declared: tuple[DeclaredTerm, ...] = (),
     ) -> RunSetup:
-        """The switches of a policy, by the original's name alone or in full.
+        """The options of a policy, by the original's name alone or in full.
 
         In full means ``preset/policy``, ``policy/placement``, ``policy@placement`` or both.
 

@@ -307,13 +307,13 @@ class SimulatedHosts:
         return max(alone[types[node]] for node, _ in pieces)
 
     def _interrupt(
-        self, job: int, now_s: float, kept: Callable[[int], int] | None = None
+        self, job: int, now_s: float, preserved: Callable[[int], int] | None = None
     ) -> tuple[float, float, Pieces]:
         """End a row before the work is done; returns its progress that is kept [s], unpaid debt [s], GPUs.
 
         Parameters
         ----------
-        kept : callable, optional
+        preserved : callable, optional
             Progress that is kept of a run of some time without overheads, both in ticks; all if not given.
         """
         start_s, _, debt, whole, pieces = self._begun.pop(job)
@@ -322,9 +322,9 @@ class SimulatedHosts:
         ran = elapsed_s - paid
         earlier = self._earlier.get(job, _NO_ROWS) if self._earlier else _NO_ROWS
         if self._checkpoints is not None:
-            kept = kept or self._checkpoints.progress_ticks
-        if kept is not None:
-            until = kept(earlier.elapsed + int(ran * TICKS_PER_S))
+            preserved = preserved or self._checkpoints.progress_ticks
+        if preserved is not None:
+            until = preserved(earlier.elapsed + int(ran * TICKS_PER_S))
             ran = self._beyond(job, earlier, until) * TICK_S
         if not whole:
             self._left[job] = max(self._left[job] - ran, 0.0)
@@ -337,14 +337,14 @@ class SimulatedHosts:
             self._fields.pop(job, None)
         return ran, debt - paid, pieces
 
-    def _beyond(self, job: int, earlier: _Earlier, kept: int) -> int:
+    def _beyond(self, job: int, earlier: _Earlier, preserved: int) -> int:
         """Progress of a run that is kept beyond its earlier rows, of which what is after that is taken back [ticks]."""
         for whole, ran in earlier.rows:
-            lost = max(ran - kept, 0)
-            kept -= ran - lost
+            lost = max(ran - preserved, 0)
+            preserved -= ran - lost
             if lost:
                 self._work(job, whole, -lost)
-        return kept
+        return preserved
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""

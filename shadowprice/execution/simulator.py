@@ -33,11 +33,11 @@ class Simulator(Brief):
     schedule : callable
         From an instance to what is done there, unverified.
     takes : frozenset of str
-        Switches of a run that it follows; those that it leaves aside are in ``ignores``.
+        Options of a run that it follows; those that it leaves aside are in ``ignores``.
     ignores : frozenset of str
         Data that most policies make no use of, and this one neither.
     refusal : callable
-        Message about any other switch, from its name and value.
+        Message about any other option, from its name and value.
     settings : mapping
         What its outcome says of the run beside the jobs that were dropped.
     copies : callable, optional
@@ -72,8 +72,8 @@ class HasSimulator(Protocol):
     def preemptive(self) -> bool:
         """True if it ever stops a running job."""
 
-    def simulator(self, given: Mapping[str, Any]) -> Simulator:
-        """The loop under values of switches of a run, by name; it refuses what it does not take."""
+    def simulator(self, values: Mapping[str, Any]) -> Simulator:
+        """The loop under values of options of a run, by name; it refuses what it does not take."""
 
 
 def schedulers() -> Mapping[str, HasSimulator]:

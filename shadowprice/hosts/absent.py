@@ -38,13 +38,13 @@ class AbsentDevices:
     """
 
     def __init__(
-        self, host: Host, nodes: Sequence[DiscoveredNode], found: Sequence[DiscoveredNode]
+        self, host: Host, nodes: Sequence[DiscoveredNode], answering: Sequence[DiscoveredNode]
     ) -> None:
         self._host, self._all = host, tuple(nodes)
         self.nodes: frozenset[str] = frozenset()
         self.devices: frozenset[str] = frozenset()
         self._wait_s, self._ask_s = FIRST_S, -math.inf
-        self._compare(found)
+        self._compare(answering)
 
     def look(self, now_s: float) -> None:
         """Ask for what is absent, if there is anything and it is time."""
@@ -57,8 +57,8 @@ class AbsentDevices:
             self._wait_s = FIRST_S if self.devices != before else min(2.0 * self._wait_s, LAST_S)
         self._ask_s = now_s + self._wait_s
 
-    def _compare(self, found: Sequence[DiscoveredNode]) -> None:
-        present = {device.uuid for node in found for device in node.devices}
+    def _compare(self, answering: Sequence[DiscoveredNode]) -> None:
+        present = {device.uuid for node in answering for device in node.devices}
         self.devices = frozenset(
             device.uuid for node in self._all for device in node.devices
         ).difference(present)

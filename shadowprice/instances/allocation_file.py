@@ -178,12 +178,12 @@ def _job_data(jobs: Sequence[_Job], source: str) -> dict[str, list[float]]:
 
 
 def _data(
-    given: Mapping[str, float | list[float] | dict[str, float]], problem: AllocationProblem
+    numbers: Mapping[str, float | list[float] | dict[str, float]], problem: AllocationProblem
 ) -> dict[str, NDArray[np.float64]]:
     """Further numbers in the order of index sets: GPU types, or entities by their first jobs."""
     entities = list(dict.fromkeys(problem.entity.tolist()))
     found: dict[str, NDArray[np.float64]] = {}
-    for name, values in given.items():
+    for name, values in numbers.items():
         if isinstance(values, dict):
             orders = (list(problem.gpu_types), entities)
             order = next((order for order in orders if set(order) == set(values)), None)

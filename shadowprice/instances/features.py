@@ -224,7 +224,7 @@ class SaysMore(Protocol):
         """All that it says beyond nodes and jobs."""
 
 
-def expect_together(features: Collection[Feature], source: str) -> None:
+def require_compatible(features: Collection[Feature], source: str) -> None:
     """Refuse features that do not go together.
 
     Raises

@@ -20,7 +20,7 @@ from shadowprice.instances.clusters.cpu_memory import (
 )
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.features import Feature, expect_together
+from shadowprice.instances.features import Feature, require_compatible
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, up_to_grid
 from shadowprice.instances.speeds.sensitivity import Sensitivity
@@ -112,7 +112,7 @@ class Instance:
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
         object.__setattr__(self, "preemption", Preemption.parse(self.preemption))
-        expect_together(self.features, self.workload.source)
+        require_compatible(self.features, self.workload.source)
         expect_declared(self.declared, self.cluster, self.workload)
         for each in self.present:
             each.check(each.of(self), self)

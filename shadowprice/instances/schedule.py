@@ -225,19 +225,19 @@ class Schedule:
         return f"<p>{escape(repr(self))}</p>{some.to_html(max_cols=SHOWN_COLUMNS)}"
 
 
-def _numbers(check: ColumnChecks, name: str, given: NDArray[Any]) -> NDArray[Any]:
+def _numbers(check: ColumnChecks, name: str, values: NDArray[Any]) -> NDArray[Any]:
     """A column as floats or, where they are counts or rows, as whole numbers; nothing is rounded."""
     if name == "goes_on":
-        flags = given.astype(np.bool_)
-        check.holds(name, given, flags == given, "True or False")
+        flags = values.astype(np.bool_)
+        check.holds(name, values, flags == values, "True or False")
         return flags
     if name not in _REAL:
-        return check.integers(name, given, -MAX_WHOLE, MAX_WHOLE).copy()
-    numbers = check.reals(name, given).copy()
+        return check.integers(name, values, -MAX_WHOLE, MAX_WHOLE).copy()
+    numbers = check.reals(name, values).copy()
     if name in _TIMES:
         # What is not finite the verifier names.
         on_ticks = on_grid(np.where(np.isfinite(numbers), numbers, 0.0))
-        check.holds(name, given, on_ticks, "seconds that are a multiple of 2**-20")
+        check.holds(name, values, on_ticks, "seconds that are a multiple of 2**-20")
     return numbers
 
 

@@ -450,18 +450,18 @@ def _check_submitted(check: ColumnChecks, columns: Mapping[str, NDArray[Any]]) -
 
 
 def _check_each(
-    check: ColumnChecks, name: str, given: NDArray[Any], good: Collection[str], expected: str
+    check: ColumnChecks, name: str, values: NDArray[Any], good: Collection[str], expected: str
 ) -> None:
     """Refuse the first value that is none of the good ones; a column has few different values."""
-    if not set(given.tolist()) <= set(good):
-        fine = [value in good for value in given.tolist()]
-        check.holds(name, given, np.array(fine, dtype=np.bool_), expected)
+    if not set(values.tolist()) <= set(good):
+        fine = [value in good for value in values.tolist()]
+        check.holds(name, values, np.array(fine, dtype=np.bool_), expected)
 
 
-def _require(found: Sequence[object], source: str) -> None:
+def _require(names: Sequence[object], source: str) -> None:
     """Refuse a table that lacks a column of every workload."""
-    missing = [name for name in ("arrival_s", "gpus", "work") if name not in found]
+    missing = [name for name in ("arrival_s", "gpus", "work") if name not in names]
     if missing:
         raise InputError(
-            f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, found))}"
+            f"{source}: column {missing[0]!r} is missing, found {', '.join(map(str, names))}"
         )

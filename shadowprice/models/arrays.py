@@ -375,9 +375,9 @@ def _members(index_set: Any) -> tuple[Column, ...]:
     return tuple(_column(place) for place in places)
 
 
-def _columns(given: Sequence[ArrayLike | Names], length: int | None) -> tuple[Column, ...]:
+def _columns(columns: Sequence[ArrayLike | Names], length: int | None) -> tuple[Column, ...]:
     """Arrays of names or whole numbers, of one length, or :class:`InputError`."""
-    arrays = [each if isinstance(each, Names) else np.asarray(each) for each in given]
+    arrays = [each if isinstance(each, Names) else np.asarray(each) for each in columns]
     for array in arrays:
         shape = (len(array),) if isinstance(array, Names) else array.shape
         length = shape[0] if shape and length is None else length

@@ -143,8 +143,8 @@ class PlacementData:
         return [(n, nic / n) for n in range(1, max(1, min(self.free[node], self.graph.gpus)) + 1)]
 
 
-def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.ConcreteModel:
-    """Shortest iteration, in units of ``given.unit_s``.
+def least_time(data: PlacementData, *, interchangeable: bool = True) -> pyo.ConcreteModel:
+    """Shortest iteration, in units of ``data.unit_s``.
 
     Parameters
     ----------
@@ -153,8 +153,8 @@ def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.Con
     """
     with traced():
         m = pyo.ConcreteModel(name="asrpt_least_time")
-        _placements(m, given, interchangeable)
-        _iteration(m, given)
+        _placements(m, data, interchangeable)
+        _iteration(m, data)
 
         @m.Objective(doc="time of an iteration")
         def objective(m: pyo.ConcreteModel) -> NumericValue:
@@ -163,28 +163,28 @@ def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.Con
     return m
 
 
-def timed_placement(block: pyo.Block, given: PlacementData) -> None:
+def timed_placement(block: pyo.Block, data: PlacementData) -> None:
     """A placement and its alpha on a block of a larger programme."""
-    _placements(block, given, interchangeable=False)
-    _iteration(block, given)
+    _placements(block, data, interchangeable=False)
+    _iteration(block, data)
 
 
-def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.ConcreteModel:
+def least_cut(data: PlacementData, *, interchangeable: bool = True) -> pyo.ConcreteModel:
     """Fewest bytes between nodes, in units of the heaviest pair of replicas.
 
     (pairs) and (beside) make the relaxation strong: with n replicas of s on a node, at most F_m -
     n others are beside the n-th.
     """
-    weight = exchange(given.graph)
+    weight = exchange(data.graph)
     weight = weight / (weight.max() or 1.0)
     linked = np.triu(weight, 1) > 0
-    replicas = np.array(given.replicas)
+    replicas = np.array(data.replicas)
     between = np.triu(weight, 1) * np.outer(replicas, replicas)
     inside = np.diag(weight) * replicas * (replicas - 1) / 2
     with traced():
         m = pyo.ConcreteModel(name="asrpt_least_cut")
-        _placements(m, given, interchangeable)
-        _unary(m, given, linked)
+        _placements(m, data, interchangeable)
+        _unary(m, data, linked)
         m.weight = param(weight, m.S, m.S)
         m.apart = param(between.sum() + inside.sum())
 
@@ -216,9 +216,9 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
     return m
 
 
-def _unary(m: pyo.ConcreteModel, given: PlacementData, linked: NDArray[np.bool_]) -> None:
+def _unary(m: pyo.ConcreteModel, data: PlacementData, linked: NDArray[np.bool_]) -> None:
     """Variables z, p: x in unary, and pairs of replicas of linked stages that are on one node."""
-    most, stage, nodes = np.minimum.outer(given.replicas, given.free), given.stages, given.nodes
+    most, stage, nodes = np.minimum.outer(data.replicas, data.free), data.stages, data.nodes
     s, i = (each.ravel() for each in np.indices(most.shape))
     entry, n = _up_to(most.ravel())
     m.N = tuples(stage[s[entry]], nodes[i[entry]], n + 1)
@@ -243,14 +243,14 @@ def _up_to(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return entry, np.arange(len(entry)) - (np.cumsum(counts) - counts)[entry]
 
 
-def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: bool) -> None:
+def _placements(m: pyo.ConcreteModel, data: PlacementData, interchangeable: bool) -> None:
     """Variables x, y and what makes them a placement."""
-    free = np.array(given.free)
-    stage, node = given.stages, given.nodes
+    free = np.array(data.free)
+    stage, node = data.stages, data.nodes
     m.S, m.M = tuples(stage), tuples(node)
-    m.k = param(given.replicas, m.S)
+    m.k = param(data.replicas, m.S)
     m.F = param(free, m.M)
-    m.most = param(np.minimum.outer(given.replicas, free), m.S, m.M, mutable=False)
+    m.most = param(np.minimum.outer(data.replicas, free), m.S, m.M, mutable=False)
     m.limits = pyo.Set(initialize=["lower", "upper"])
     m.x = pyo.Var(
         m.S,
@@ -284,26 +284,26 @@ def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: boo
             return m.x[first, i] <= m.x[first, before]
 
 
-def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
+def _iteration(m: pyo.ConcreteModel, data: PlacementData) -> None:
     """Variables u, e, alpha: the time of an iteration of the placement, in units of unit_s."""
-    intra, nic = given.network.intra_bytes_per_s, given.network.nic_bytes_per_s
-    ring = np.array(given.graph.ring_bytes)
-    peers = [(s, t, amount) for s, row in enumerate(given.sent) for t, amount in row.items()]
+    intra, nic = data.network.intra_bytes_per_s, data.network.nic_bytes_per_s
+    ring = np.array(data.graph.ring_bytes)
+    peers = [(s, t, amount) for s, row in enumerate(data.sent) for t, amount in row.items()]
     s, t = (np.array([pair[end] for pair in peers], dtype=np.int64) for end in (0, 1))
-    stage, nodes = given.stages, given.nodes
-    sharers = [(i, n, rate) for i in range(len(nodes)) for n, rate in given.sharers(i)]
+    stage, nodes = data.stages, data.nodes
+    sharers = [(i, n, rate) for i in range(len(nodes)) for n, rate in data.sharers(i)]
     i, n = (np.array([each[k] for each in sharers], dtype=np.int64) for k in (0, 1))
     rate = np.array([each[2] for each in sharers])
     slowest_byte = np.maximum(1 / rate, 1 / intra)
     least = min(1 / intra, *(1 / rate))
-    all_sent = np.array([sum(row.values()) for row in given.sent])
+    all_sent = np.array([sum(row.values()) for row in data.sent])
     m.peers = tuples(stage[s], stage[t])
     m.peers_of = subsets(m.S, stage[s], stage[t])
     m.sharers = tuples(nodes[i], n)
     m.several = tuples(nodes[i[n > 1]], n[n > 1])
     m.several_on = subsets(m.M, nodes[i[n > 1]], n[n > 1])
-    m.phi = param(flush_factor(given.graph) / given.unit_s)
-    m.c = param([stage.forward_s + stage.backward_s for stage in given.graph.stages], m.S)
+    m.phi = param(flush_factor(data.graph) / data.unit_s)
+    m.c = param([stage.forward_s + stage.backward_s for stage in data.graph.stages], m.S)
     m.near, m.far = param(ring / intra, m.S), param(ring / nic, m.S)
     m.sent = param(np.array([amount for _, _, amount in peers], dtype=np.float64), m.peers)
     m.b, m.B = param(intra), param(rate, m.sharers)
@@ -331,7 +331,7 @@ def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
         off = m.most_s[s, i, n] * (1 - m.e[i, n]) if n > 1 else 0
         return m.alpha >= m.phi * (time - off)
 
-    if given.network.sharing == "per-job":
+    if data.network.sharing == "per-job":
         _sharing(m)
 
 

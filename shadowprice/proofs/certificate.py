@@ -163,7 +163,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     if instance.copies is not None:
         return check.over(check.copies(instance.copies))
     check.stop()
-    return check.over(check.jobs(together=check.held_together))
+    return check.over(check.jobs(capacities=check.capacities))
 
 
 class JobsOnTypes(NamedTuple):
@@ -219,12 +219,12 @@ class ScheduleChecks:
         self.parted: PartedRows | None = None
         self.required = required_jobs(instance, these)
 
-    def jobs(self, together: Callable[[Runs], None] = _nothing) -> Mask:
+    def jobs(self, capacities: Callable[[Runs], None] = _nothing) -> Mask:
         """Check what is about each job by itself; returns which jobs are complete.
 
         Parameters
         ----------
-        together : callable
+        capacities : callable
             Check of what jobs hold together, before that of charges and work.
         """
         self.one_gang()
@@ -237,7 +237,7 @@ class ScheduleChecks:
         self.overlap(runs)
         for bad, say, rows in runs.faults(self.schedule):
             self.refuse("goes_on", bad, say, rows)
-        together(runs)
+        capacities(runs)
         self.terms(runs)
         self.overheads(runs)
         return self.work(runs)
@@ -460,7 +460,7 @@ class ScheduleChecks:
             order % n,
         )
 
-    def held_together(self, runs: Runs) -> None:
+    def capacities(self, runs: Runs) -> None:
         """Check what jobs hold together: GPUs, CPUs and memory of nodes that are up, and of their tenants' quotas."""
         self.capacity()
         self.cpu_memory()

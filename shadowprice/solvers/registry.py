@@ -187,7 +187,7 @@ def resolve(
     base, settings = _parted(what, name)
     if base in known:
         return _configured(known[base], settings, f"{what} {base!r}", fixed)
-    return _one(what, name, _several(what, name, known, lambda found, where: found))
+    return _one(what, name, _several(what, name, known, lambda offered, where: offered))
 
 
 def placement(name: str) -> Placement:
@@ -248,17 +248,17 @@ def _several(
     return tuple(expect(_made(each, settings, where), where) for each in listed)
 
 
-def _one(what: str, name: str, found: tuple[Any, ...]) -> Any:
-    if len(found) != 1:
-        raise InputError(f"{what} {name!r}: is a list of {len(found)}, expected one")
-    return found[0]
+def _one(what: str, name: str, offered: tuple[Any, ...]) -> Any:
+    if len(offered) != 1:
+        raise InputError(f"{what} {name!r}: is a list of {len(offered)}, expected one")
+    return offered[0]
 
 
-def _expect_policy(found: Any, where: str) -> Policy:
+def _expect_policy(offered: Any, where: str) -> Policy:
     # Who asks for a name that nobody has does not wait for the protocol.
     from shadowprice.solvers.policy_checks import expect_policy
 
-    return expect_policy(found, where)
+    return expect_policy(offered, where)
 
 
 def _expected(name: str, known: Mapping[str, Any], group: str | None) -> str:
@@ -277,15 +277,15 @@ def _made(thing: Any, settings: str, where: str) -> Any:
         raise InputError(f"{where}: {sentence(error, file_of(thing))}") from error
 
 
-def _with(found: T, what: str, name: str, *attributes: str) -> T:
+def _with(offered: T, what: str, name: str, *attributes: str) -> T:
     """The same object, if it has some attributes."""
-    missing = [each for each in attributes if not hasattr(found, each)]
+    missing = [each for each in attributes if not hasattr(offered, each)]
     if missing:
         raise InputError(
-            f"{what} {name!r}: {type(found).__name__} has no {', '.join(missing)}, expected an object with "
+            f"{what} {name!r}: {type(offered).__name__} has no {', '.join(missing)}, expected an object with "
             f"{', '.join(attributes)}"
         )
-    return found
+    return offered
 
 
 def _configured(item: Any, settings: str, where: str, fixed: frozenset[str] = frozenset()) -> Any:
@@ -378,36 +378,36 @@ def _value(default: object, text: str, where: str) -> object:
     return text
 
 
-# Switches of a run that are a policy's, or a placement's, to follow: found on the object.
+# Options of a run that are a policy's, or a placement's, to follow: found on the object.
 #
-# The engine follows the switches about when decisions are due, what runs are charged and on what
-# their speeds depend, whatever the policy. The others go to the policy, by one rule: it takes a switch
+# The engine follows the options about when decisions are due, what runs are charged and on what
+# their speeds depend, whatever the policy. The others go to the policy, by one rule: it takes an option
 # if it has a parameter of that name, or says so itself, as :class:`Configurable`.
 
 
 @runtime_checkable
 class Configurable(Protocol):
-    """A policy or a placement for which a switch is more than a parameter of the same name."""
+    """A policy or a placement for which an option is more than a parameter of the same name."""
 
     @property
     def takes(self) -> frozenset[str]:
-        """Names of these switches."""
+        """Names of these options."""
 
-    def with_switches(self, given: Mapping[str, Any]) -> Self:
-        """The same policy or placement under values of these switches."""
+    def with_options(self, values: Mapping[str, Any]) -> Self:
+        """The same policy or placement under values of these options."""
 
 
 def taken(thing: object, among: Iterable[str]) -> frozenset[str]:
-    """Switches among some that a policy or a placement takes."""
+    """Options among some that a policy or a placement takes."""
     parameters = {each.name for each in fields(thing) if each.init} if is_dataclass(thing) else ()
     stated = thing.takes if isinstance(thing, Configurable) else ()
     return frozenset(among) & {*parameters, *stated}
 
 
-def switched(thing: T, given: Mapping[str, Any]) -> T:
-    """A policy or a placement under values of switches that it takes."""
+def configured(thing: T, values: Mapping[str, Any]) -> T:
+    """A policy or a placement under values of options that it takes."""
     stated = thing.takes if isinstance(thing, Configurable) else frozenset()
-    own = {name: value for name, value in given.items() if name in stated}
-    found: Any = cast(Any, thing).with_switches(own) if own else thing
-    parameters = {name: value for name, value in given.items() if name not in own}
+    own = {name: value for name, value in values.items() if name in stated}
+    found: Any = cast(Any, thing).with_options(own) if own else thing
+    parameters = {name: value for name, value in values.items() if name not in own}
     return cast(T, replace(found, **parameters) if parameters else found)

@@ -197,12 +197,12 @@ def _natural(label: str) -> tuple[bool, float, str]:
         return True, 0.0, label
 
 
-def _text(found: Estimate | None) -> str:
-    return "-" if found is None else found.text()
+def _text(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else estimate.text()
 
 
-def _ratio_text(found: Estimate | None) -> str:
+def _ratio_text(estimate: Estimate | None) -> str:
     """A mean of upper bounds with its interval; the bound of a single run rounded up, which it is at most."""
-    if found is None or found.count > 1:
-        return _text(found)
-    return at_most(found.mean)
+    if estimate is None or estimate.count > 1:
+        return _text(estimate)
+    return at_most(estimate.mean)

@@ -241,19 +241,19 @@ def _is_drawn(entry: WorkloadEntry) -> bool:
     return entry.trace is None or entry.arrivals is not TraceArrivals.RECORDED
 
 
-def _tasks(study: StudyFile, given: dict[str, Any], code: str) -> tuple[RunTask, RunTask | None]:
+def _tasks(study: StudyFile, settings: dict[str, Any], code: str) -> tuple[RunTask, RunTask | None]:
     wanted = study.statistics
     groups = None if wanted.groups is None else list(wanted.groups)
     warm_up = wanted.warm_up if isinstance(wanted.warm_up, int) else str(wanted.warm_up)
-    run = _task({"kind": "run", **given, "warm_up": warm_up, "groups": groups}, code)
+    run = _task({"kind": "run", **settings, "warm_up": warm_up, "groups": groups}, code)
     if study.bounds is None:
         return run, None
     bounds = {
         "objectives": [str(each) for each in study.bounds.objectives],
         "columns": study.bounds.columns,
     }
-    policy = ANY_POLICY if given["conditions"].get("preset") is None else given["policy"]
-    return run, _task({"kind": "bounds", **given, "policy": policy, **bounds}, code)
+    policy = ANY_POLICY if settings["conditions"].get("preset") is None else settings["policy"]
+    return run, _task({"kind": "bounds", **settings, "policy": policy, **bounds}, code)
 
 
 def _task(settings: dict[str, Any], code: str) -> RunTask:

@@ -81,12 +81,12 @@ def _cut(jobs: pd.DataFrame, warm_up: str | int) -> WarmUp:
     return WarmUp(0, steady=True)
 
 
-def _summary(outcome: Outcome, kept: pd.DataFrame, cut: WarmUp) -> dict[str, Any]:
+def _summary(outcome: Outcome, steady: pd.DataFrame, cut: WarmUp) -> dict[str, Any]:
     """The verified summary, and what is known of the run's mean JCT from within the run."""
     summary = {name: _plain(value) for name, value in outcome.summary().items()}
     for name in _LEFT_OUT:
         del summary[name]
-    jct = kept["jct_s"].to_numpy()
+    jct = steady["jct_s"].to_numpy()
     within = batch_means(jct)
     return {
         "table": "runs",
@@ -124,7 +124,7 @@ def _columns(jobs: pd.DataFrame, groups: Sequence[str] | None) -> list[str]:
 
 
 def _group_rows(
-    jobs: pd.DataFrame, kept: pd.DataFrame, by: Sequence[str]
+    jobs: pd.DataFrame, steady: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Statistics of all jobs and of every group; growth is of all jobs, warm-up included."""
     first_s, last_s = float(jobs["arrival_s"].min()), float(jobs["arrival_s"].max())
@@ -132,7 +132,7 @@ def _group_rows(
     for column in (ALL, *by):
         label = everything if column == ALL else _labels(jobs, column)
         for name, rows in jobs.groupby(label, sort=True):
-            measured = rows.loc[rows.index.intersection(kept.index)]
+            measured = rows.loc[rows.index.intersection(steady.index)]
             growth = queue_growth(
                 rows["arrival_s"].to_numpy(), rows["end_s"].to_numpy(), first_s, last_s
             )

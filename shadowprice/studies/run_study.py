@@ -30,7 +30,7 @@ from shadowprice.studies.study_file import StudyFile, read_study, study_of
 
 
 def study(
-    given: StudyFile | Mapping[str, Any] | str | Path,
+    source: StudyFile | Mapping[str, Any] | str | Path,
     folder: str | Path | None = None,
     *,
     processes: int = 1,
@@ -42,7 +42,7 @@ def study(
 
     Parameters
     ----------
-    given : StudyFile or mapping or path
+    source : StudyFile or mapping or path
         A study file's path, or what it would say.
     folder : path, optional
         Folder of the results, where a study that was stopped goes on; without one nothing is kept on disk, but
@@ -78,20 +78,20 @@ def study(
     >>> found.runs.groupby("policy")["verified"].all().to_dict()
     {'fifo': True, 'srtf': True}
     """
-    from_file = isinstance(given, str | Path)
-    if isinstance(given, str | Path):
-        base, chosen = Path(given).parent, read_study(given)
-        folder = results_folder(Path(given)) if folder is None else folder
+    from_file = isinstance(source, str | Path)
+    if isinstance(source, str | Path):
+        base, chosen = Path(source).parent, read_study(source)
+        folder = results_folder(Path(source)) if folder is None else folder
     else:
         base = Path.cwd()
-        chosen = given if isinstance(given, StudyFile) else study_of(dict(given), "study")
+        chosen = source if isinstance(source, StudyFile) else study_of(dict(source), "study")
     if processes < 1:
         raise InputError(f"processes is {processes!r}, expected at least 1")
     carrier = process_pool(processes) if on is None else _on_cluster(on)
     plan = plan_study(chosen, base)
     if folder is None:
         return _run(plan, PointStore(), carrier, older=older, progress=progress)
-    command = f"shadowprice study run {shlex.quote(Path(given).name)}" if from_file else ""  # type: ignore[arg-type]
+    command = f"shadowprice study run {shlex.quote(Path(source).name)}" if from_file else ""  # type: ignore[arg-type]
     folder = Path(folder)
     with locked(folder):
         store = PointStore(folder / POINTS)

@@ -35,7 +35,7 @@ from shadowprice.studies.run_rows import rows_of_run
 from shadowprice.studies.study_file import TraceArrivals, plain_value
 from shadowprice.user_code import runs_a_file
 
-_TRACES_KEPT = 2
+_CACHED_TRACES = 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +111,7 @@ class RunTask(Brief):
         )
 
     def arguments(self) -> RunArguments:
-        """Jobs, cluster and switches.
+        """Jobs, cluster and options.
 
         Raises
         ------
@@ -152,11 +152,11 @@ def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict
 
 def _read(settings: dict[str, Any]) -> RunArguments:
     entry = settings["workload"]
-    switches = decode(WrittenOptions, settings["conditions"], "conditions")
+    written = decode(WrittenOptions, settings["conditions"], "conditions")
     table = None if "throughputs" not in entry else _throughputs(entry["throughputs"])
     cluster, seed = Cluster.load(settings["cluster"]), settings["seed"]
     # Every policy meets the same draws of a seed, those of failures among them.
-    run = switches.read(
+    run = written.read(
         cluster,
         table,
         seed=seed,
@@ -166,9 +166,7 @@ def _read(settings: dict[str, Any]) -> RunArguments:
         drawn_by=seed,
     )
     jobs = _jobs(entry, cluster, settings["load"], seed, table)
-    return RunArguments(
-        jobs, run.cluster, settings["policy"], run.options, switches.drop_infeasible
-    )
+    return RunArguments(jobs, run.cluster, settings["policy"], run.options, written.drop_infeasible)
 
 
 def _origin_s(entry: dict[str, Any]) -> float | None:
@@ -214,14 +212,14 @@ def _at_load(jobs: Workload, cluster: Cluster, load: float) -> Workload:
 
 
 def _endless(
-    name: str, given: dict[str, Any], load: float | None, seed: int, table: Throughputs | None
+    name: str, parameters: dict[str, Any], load: float | None, seed: int, table: Throughputs | None
 ) -> EndlessWorkload:
     if load is not None:
         raise InputError(
             f"generator {name!r}: an endless workload has a rate of its own, and load {load:g} is given"
         )
     more = {} if table is None else {"throughputs": table}
-    return endless(name, seed=seed, **more, **plain_value(given))
+    return endless(name, seed=seed, **more, **plain_value(parameters))
 
 
 def _traced(entry: dict[str, Any]) -> Workload:
@@ -239,12 +237,12 @@ def _imported(entry: dict[str, Any]) -> Imported:
     return _read_trace(path, file_digest(path), entry.get("format"), entry.get("throughputs"))
 
 
-@lru_cache(_TRACES_KEPT)
+@lru_cache(_CACHED_TRACES)
 def _read_trace(path: Path, _digest: str, name: str | None, table: str | None) -> Imported:
     """A trace, kept while a process runs for the tasks that follow."""
     return load_trace(path, format=name, throughputs=None if table is None else _throughputs(table))
 
 
-@lru_cache(_TRACES_KEPT)
+@lru_cache(_CACHED_TRACES)
 def _throughputs(path: str) -> Throughputs:
     return load_throughputs(path)

@@ -248,11 +248,11 @@ class StudyFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
         return {**found, **swept}
 
 
-def named(given: dict[str, str] | list[str]) -> dict[str, str]:
+def named(entries: dict[str, str] | list[str]) -> dict[str, str]:
     """Entries by name; those without are their own names."""
-    if isinstance(given, dict):
-        return dict(given)
-    return {text: text for text in given}
+    if isinstance(entries, dict):
+        return dict(entries)
+    return {text: text for text in entries}
 
 
 def plain_value(value: Any) -> Any:

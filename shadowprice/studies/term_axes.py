@@ -110,7 +110,7 @@ def is_axis(key: object) -> bool:
     return isinstance(key, str) and key.partition(".")[0] == PREFIX
 
 
-def read_axes(given: Mapping[str, object], source: str) -> tuple[TermAxis, ...]:
+def read_axes(terms: Mapping[str, object], source: str) -> tuple[TermAxis, ...]:
     """Axes as a study file has them: lists of values by key.
 
     Raises
@@ -118,7 +118,7 @@ def read_axes(given: Mapping[str, object], source: str) -> tuple[TermAxis, ...]:
     InputError
         Naming file, key, value and what was expected.
     """
-    axes = tuple(_axis(key, values, f"{source}: {key}") for key, values in given.items())
+    axes = tuple(_axis(key, values, f"{source}: {key}") for key, values in terms.items())
     whole = {axis.term: axis for axis in axes if axis.setting is None}
     for axis in axes:
         if axis.setting is not None and axis.term in whole:
@@ -163,7 +163,7 @@ def _value(axis: TermAxis, value: object, where: str) -> Any:
 
 
 def terms_without_axes(
-    given: Mapping[str, object], axes: tuple[TermAxis, ...], source: str, conditions: str
+    terms: Mapping[str, object], axes: tuple[TermAxis, ...], source: str, conditions: str
 ) -> dict[str, Any]:
     """Terms of conditions, settings as numbers where they are some, of which axes say the rest.
 
@@ -186,7 +186,7 @@ def terms_without_axes(
         name: settings_read(name, settings, where)
         if name in swept
         else term_of(name, settings, where).settings
-        for name, settings in given.items()
+        for name, settings in terms.items()
     }
     for axis in axes:
         if axis.term in found if axis.setting is None else axis.setting in found.get(axis.term, {}):

@@ -607,7 +607,7 @@ def without_prices_of_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
     for search in ("_interval_prices", "_plans", "window_bounds", "non_preemptive_bounds"):
         monkeypatch.setattr(cascade, search, lambda *words: iter(()))
     monkeypatch.setattr(cascade, "wide_gang_ticks", lambda jobs: Fraction(0))
-    monkeypatch.setattr(cascade, "written_modes", lambda *words, **more: iter(()))
+    monkeypatch.setattr(cascade, "certificate_modes", lambda *words, **more: iter(()))
 
 
 def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(

@@ -11,6 +11,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import KNOWS, bounds_of, certified_bounds
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certify import KNOWS as CERTIFIED
@@ -20,6 +21,7 @@ from shadowprice.instances.features import APART, Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs import checker
+from shadowprice.solvers.offline import bounds
 from support.certificate_text import records_of, signed
 from support.consumers.bounds import ran
 from support.drawn_worlds import FEATURES, drawn
@@ -101,9 +103,19 @@ def test_what_is_bounded_is_what_is_certified(feature: Feature) -> None:
         assert exact_cost(outcome.instance, goal, outcome.end_s) == Fraction(claim["cost"])
 
 
+READ_TWICE = sorted(bounds.KNOWS - {Feature.SHARING})
+"""Features that solvers read and the checker reads; it rounds the gain of sharing up."""
+
+
+@pytest.mark.parametrize("pair", [*filter(may_meet, combinations(READ_TWICE, 2))], ids="-".join)
+def test_solvers_and_checker_relax_an_instance_alike(pair: tuple[Feature, Feature]) -> None:
+    instance = instance_with(*pair)
+    assert CheckedClass.of(instance, pairs=False).whole_gangs() == bounds.Relaxation.of(instance)
+
+
 def test_a_feature_that_says_nothing_leaves_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = instance_with(Feature.PARTS)
-    for module in ("certificates.cascade", "certificates.demands"):
+    for module in ("certificates.cascade", "certificates.checked_class"):
         knows = KNOWS - {Feature.PARTS}
         monkeypatch.setattr(f"shadowprice.analysis.{module}.KNOWS", knows)
         with pytest.raises(InputError, match=r"has jobs that hold a part of a GPU .* not known to"):

@@ -253,7 +253,7 @@ def test_an_instance_says_itself_what_is_given() -> None:
     assert set(OF_THE_INSTANCE) < set(names)
     for name in OF_THE_INSTANCE:
         value = sp.Preemption.RESTART if name == "preemption" else "gavel"
-        with pytest.raises(InputError, match=f"an instance is given, and {name} by the switches"):
+        with pytest.raises(InputError, match=f"an instance is given, and {name} by the options"):
             sp.simulate(instance, policy="srtf", options=RunOptions(**{name: value}))
     rounds = RunOptions(round_s=4.0, placement="pack")
     there = sp.simulate(instance, policy="srtf", options=rounds)

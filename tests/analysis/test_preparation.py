@@ -16,7 +16,7 @@ from shadowprice.analysis import compare as comparing
 from shadowprice.analysis import preparation
 from shadowprice.analysis import simulate as simulating
 from shadowprice.analysis.adversary import search as adversary_search
-from shadowprice.analysis.preparation import prepare_run, switches_of
+from shadowprice.analysis.preparation import options_of, prepare_run
 from shadowprice.analysis.run_options import (
     DATA,
     OF_THE_ENGINE,
@@ -100,7 +100,7 @@ def test_every_switch_has_its_place_in_the_rule() -> None:
 def test_what_is_listed_of_a_policy_is_what_it_does(name: str) -> None:
     """A run is refused under a switch exactly if the listing says so; one that is taken changes it."""
     thing = schedulers().get(name) or policies()[name]
-    found = switches_of(thing)
+    found = options_of(thing)
     assert not {*found.takes} & {*found.refuses}
     for switch, given in GIVEN.items():
         options = RunOptions(**given)
@@ -148,7 +148,7 @@ class Outsider:
     preemptive: ClassVar[bool] = False
     takes: ClassVar[frozenset[str]] = frozenset({"samples"})
 
-    def with_switches(self, given: Mapping[str, Any]) -> Outsider:
+    def with_options(self, given: Mapping[str, Any]) -> Outsider:
         return replace(self, largest=float(given["samples"].samples_gpu_s.max()))
 
     def keeping(self, log: PriceLog) -> Outsider:
@@ -172,7 +172,7 @@ def test_a_policy_of_ones_own_takes_switches_without_the_package_knowing_it() ->
     assert isinstance(outcome, sp.Outcome)
     frame = sp.prices_frame(outcome)
     assert set(frame["price"]) == {7.0}
-    assert switches_of(Outsider()).refuses == ("graph_placement",)
+    assert options_of(Outsider()).refuses == ("graph_placement",)
 
 
 def test_a_log_of_the_policys_own_is_the_one_that_is_kept() -> None:
@@ -222,7 +222,7 @@ def test_a_loop_of_ones_own_goes_the_same_way() -> None:
     assert rows[0].cost > rows[1].cost
     with pytest.raises(InputError, match="one-after-another: takes no placement, got 'pack'"):
         sp.simulate(jobs(), "1x2", OneAfterAnother(), RunOptions(placement="pack"))
-    assert switches_of(OneAfterAnother()).takes == ("round_s",)
+    assert options_of(OneAfterAnother()).takes == ("round_s",)
 
 
 @dataclass

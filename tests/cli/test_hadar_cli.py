@@ -30,7 +30,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload_files import write_workload
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar.any_schedule import BoundedJob, least_costs
-from shadowprice.solvers.hadar.copies import Payoff
+from shadowprice.solvers.hadar.copy_assignment import Payoff
 from shadowprice.solvers.registry import policies
 from support.paths import SHARED
 from support.printed import without_origin
@@ -209,14 +209,14 @@ def test_the_new_metrics_of_every_summary_by_hand() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--placement", "pack"), "does not take the switch 'placement'"),
-        (("--preset", "gavel"), "does not take the switch 'preset'"),
-        (("--predictor", "forest"), "does not take the switch 'predictor'"),
+        (("--placement", "pack"), "does not take the option 'placement'"),
+        (("--preset", "gavel"), "does not take the option 'preset'"),
+        (("--predictor", "forest"), "does not take the option 'predictor'"),
         (("--with", "graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"), "expected one: job graphs"),
         (("--round", "5"), "round_s is 5.0"),
-        (("--first-round", "60"), "does not take the switch 'first_round_s'"),
-        (("--with", "charges:restart_s=60"), "does not take the switch 'overheads'"),
-        (("--prices", "p.csv"), "does not take the switch 'prices'"),
+        (("--first-round", "60"), "does not take the option 'first_round_s'"),
+        (("--with", "charges:restart_s=60"), "does not take the option 'overheads'"),
+        (("--prices", "p.csv"), "does not take the option 'prices'"),
     ],
 )
 def test_switches_that_make_no_sense_with_copies(

@@ -97,7 +97,7 @@ def test_a_file_of_a_run_may_say_it() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--policy", "hadare"), "policy 'hadare' does not take the switch 'sealed'"),
+        (("--policy", "hadare"), "policy 'hadare' does not take the option 'sealed'"),
         (
             ("--policy", "las", "--preset", "gavel"),
             "preset gavel: its policies are of this process",

@@ -33,7 +33,7 @@ from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.solvers.hadar.copies import ByArrival, CopyOrder, RoundView, ShortestFirst
+from shadowprice.solvers.hadar.copy_assignment import ByArrival, CopyOrder, RoundView, ShortestFirst
 from support.horizons import ended
 from support.written_failures import failures_of
 

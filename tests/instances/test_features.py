@@ -9,9 +9,9 @@ from shadowprice.instances.features import (
     APART,
     DECLARED_KNOWS,
     Feature,
-    expect_together,
     missing,
     require,
+    require_compatible,
     unknown,
 )
 from shadowprice.instances.instance import Instance
@@ -34,7 +34,7 @@ def test_pairs_that_are_apart_are_refused_with_a_reason(pair):
     one, other = (Feature(name) for name in pair)
     reason = APART[frozenset((one, other))]
     with pytest.raises(InputError, match="expected one of the two") as refusal:
-        expect_together({one, other}, "jobs.csv")
+        require_compatible({one, other}, "jobs.csv")
     assert one.phrase in str(refusal.value)
     assert other.phrase in str(refusal.value)
     assert str(refusal.value).endswith(reason)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.certify import certify, certify_into
@@ -267,7 +267,7 @@ ALONE = {
 def test_a_job_by_itself_attains_the_bound(name):
     """On the best of nodes, with the most GPUs, CPUs and memory that help."""
     instance = ALONE[name]
-    ticks = ClassDemands.of(instance, pairs=False).shortest[0]
+    ticks = CheckedClass.of(instance, pairs=False).work.shortest[0]
     node, width = {"widths and spreading": (4, 4)}.get(name, (2, 2))
     assert node >= width
     columns = {"job": [0], "node": [0], "gpus": [width]}
@@ -379,7 +379,7 @@ def test_nobody_shares_gpus_without_speeds_of_pairs(name):
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[7.0, 7.0])
     nodes = CLUSTER if name == "CPUs and memory" else Cluster.parse("2x2")
     instance = Instance(nodes, jobs, **TWICE[name])
-    ticks = ClassDemands.of(instance, pairs=False).shortest[0]
+    ticks = CheckedClass.of(instance, pairs=False).work.shortest[0]
     if name == "widths":
         ticks = 7 * TICKS_PER_S
     more = {}
@@ -436,23 +436,23 @@ def test_two_programs_bound_alike_at_prices_by_type(instance, data):
     given_records = list(records.instance_records(instance, pairs=False))
     ticks = run_speed.alone_ticks(instance)
     gpus = np.array([2, 2])
-    work = ClassDemands.of(instance, pairs=False)
+    work = CheckedClass.of(instance, pairs=False).work
     uses = gang_uses(np.array(work.gang), len(gpus))
-    jobs = ModeTable(np.array(work.release), tuple(work.weight), ticks, gpus, *uses)
+    jobs = ModeTable(np.array(work.arrival), tuple(work.weight), ticks, gpus, *uses)
     checked = checker.instance.CertificateInstance()
     for record in [records.header(instance, "some", "flow"), *given_records]:
         kind = record.pop("kind")
         checker.instance.TAKE[kind](checked, record)
     at = checked.at_prices(checked.relaxed(), prices)
     busy, fluid = busy_price_ticks(jobs, prices), fluid_price_ticks(jobs, prices)
-    assert busy <= checker.one_machine.bound_mean_busy_time(at, {}) < busy + len(work.release)
+    assert busy <= checker.one_machine.bound_mean_busy_time(at, {}) < busy + len(work.arrival)
     assert fluid <= checker.one_machine.bound_fluid(at, {}) < fluid + 1
     own = data.draw(
-        st.lists(st.integers(0, 9), min_size=len(work.release), max_size=len(work.release))
+        st.lists(st.integers(0, 9), min_size=len(work.arrival), max_size=len(work.arrival))
     )
     span, _ = span_ticks(jobs, SpanPrices(tuple(prices), tuple(own)))
     shortest = checked.relaxed(charged=False).shortest
-    alone = max(r + p for r, p in zip(work.release, shortest, strict=True))
+    alone = max(r + p for r, p in zip(work.arrival, shortest, strict=True))
     assert span == max(checked.span_at_prices(checked.relaxed(charged=False), [prices, own]), alone)
 
 

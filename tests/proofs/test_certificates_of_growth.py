@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.speed_up import speed_up_bounds
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
@@ -198,7 +198,7 @@ def test_no_run_costs_less_at_any_exponent_and_cuts(jobs, efficiency, name, data
 @given(CASES["conditions"][0])
 def test_two_programs_have_the_same_bound(case):
     instance, _ = case
-    demands = ClassDemands.of(instance, pairs=False)
+    schedules = CheckedClass.of(instance, pairs=False)
     given_records = checker.instance.CertificateInstance()
     from shadowprice.analysis.certificates import records
 
@@ -207,7 +207,7 @@ def test_two_programs_have_the_same_bound(case):
         *records.instance_records(instance, pairs=False),
     ]:
         checker.instance.TAKE[record.pop("kind")](given_records, record)
-    for found in speed_up_bounds(instance, demands):
+    for found in speed_up_bounds(instance, schedules):
         record = {name: value for name, value in found.record.items() if name != "kind"}
         theirs = checker.bounds.bound_of(given_records, given_records.relaxed(), record, None)
         assert found.ticks <= theirs <= found.ticks / (1 - Fraction(1, 2**28))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.modes import (
+    certificate_modes,
     interval_bounds,
     steady_bounds,
     type_modes,
-    written_modes,
 )
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
@@ -70,8 +70,8 @@ def of_case(data):
         drawn = {"graphs": small_graphs(), "pairs": sharing(2), "amounts": grown_or_profiled(2)}
         instance = data.draw(drawn[which])
     pairs = which == "pairs"
-    every = written_modes(
-        instance, ClassDemands.of(instance, pairs=pairs), pairs=pairs, consolidated=few
+    every = certificate_modes(
+        instance, CheckedClass.of(instance, pairs=pairs), pairs=pairs, consolidated=few
     )
     modes = [each for each in every if each.consolidated == few]
     return instance, modes, pairs, few
@@ -124,8 +124,8 @@ def test_jobs_that_may_not_grow_after_all_have_no_modes_of_amounts():
         widths = Elasticity(np.array([widest, 2]), np.array([0.6, 0.6]))
         instance = Instance(Cluster.parse("1x4"), jobs, elasticity=widths)
         found = list(
-            written_modes(
-                instance, ClassDemands.of(instance, pairs=False), pairs=False, consolidated=False
+            certificate_modes(
+                instance, CheckedClass.of(instance, pairs=False), pairs=False, consolidated=False
             )
         )
         assert any(modes.subject == "amounts" for modes in found) == grows
@@ -155,7 +155,7 @@ def priced(data, work, jobs, least):
 @settings(max_examples=4, deadline=None)
 @given(typed_instances(max_jobs=3))
 def test_two_programs_value_prices_alike(instance):
-    modes = type_modes(instance, ClassDemands.of(instance, pairs=False))
+    modes = type_modes(instance, CheckedClass.of(instance, pairs=False))
     if modes is None:
         return
     found, work = read(instance)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
@@ -84,12 +84,12 @@ def test_bounds_of_what_was_stopped_hold_and_both_programs_have_them(rows, at_s,
     jobs = workload(rows)
     at_s += float(jobs.arrival_s.min())
     instance = Instance(Cluster.parse("2x2"), jobs, stopped_s=at_s)
-    demands = ClassDemands.of(instance, pairs=False)
+    schedules = CheckedClass.of(instance, pairs=False)
     size = data.draw(st.integers(1, 6))
-    grid = [min(demands.release) + k * SECOND for k in range(size + 1)]
+    grid = [min(schedules.work.arrival) + k * SECOND for k in range(size + 1)]
     prices = data.draw(st.lists(st.integers(0, 2**19), min_size=size, max_size=size))
     until = int(at_s * SECOND)
-    plan = exact_plan_bound(demands.searched()[0], PlanPrices(tuple(grid), tuple(prices)), until)
+    plan = exact_plan_bound(schedules.searched()[0], PlanPrices(tuple(grid), tuple(prices)), until)
     given_records = [records.header(instance, "some", "flow")]
     given_records += records.instance_records(instance, pairs=False)
     checked = checker.instance.CertificateInstance()

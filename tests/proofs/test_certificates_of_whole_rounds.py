@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.utility_prices import RoundMarket
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
@@ -56,8 +56,8 @@ def typed_jobs(draw, most=3):
 
 def market_of(instance, name):
     utilities = JobUtilities.of(instance, name, ROUND_S)
-    demands = ClassDemands.of(instance, pairs=False)
-    return RoundMarket.of(instance, demands, utilities).in_whole_rounds()
+    schedules = CheckedClass.of(instance, pairs=False)
+    return RoundMarket.of(instance, schedules, utilities).in_whole_rounds()
 
 
 def best_of_rounds(instance, market, rounds):

@@ -17,7 +17,7 @@ from shadowprice.errors import SolverError
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.completions.completion_search import (
     CompletionTree,
     Cut,
@@ -44,7 +44,7 @@ def few_jobs(draw, most=4):
         )
     )
     release, work, gpus, weight = (list(column) for column in zip(*rows, strict=True))
-    return RelaxedJobs(release, work, gpus, [Fraction(w) for w in weight], 4, Fraction(1))
+    return Relaxation(release, work, gpus, [Fraction(w) for w in weight], 4, Fraction(1))
 
 
 @st.composite
@@ -236,6 +236,6 @@ def test_parts_are_of_all_windows_and_no_more(certified):
 
 
 def test_windows_are_of_gangs_alone():
-    jobs = columns(RelaxedJobs([0], [1], [1], [Fraction(1)], 1, Fraction(1)))
+    jobs = columns(Relaxation([0], [1], [1], [Fraction(1)], 1, Fraction(1)))
     with pytest.raises(Rejected, match="jobs share GPUs"):
         checker.windows.WindowTree(jobs._replace(gangs=False), {"jobs": [0], "unit": 1})

@@ -9,7 +9,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import non_preemptive, start_order
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
@@ -97,7 +97,7 @@ def test_where_lists_are_many_they_have_prices(monkeypatch):
     assert record["grid"]
     few = certify(outcome, "flow", budget_s=0.0, preemptive=False)
     assert few.ratio > found.ratio
-    work = ClassDemands.of(outcome.instance, pairs=False, preemptive=False)
+    work = CheckedClass.of(outcome.instance, pairs=False, preemptive=False)
     first, last = non_preemptive_bounds(outcome.instance, work, Objective.FLOW, 60.0)
     assert (first.optimal, last.optimal) == (False, True)
     assert first.ticks < last.ticks
@@ -126,8 +126,8 @@ def test_of_more_jobs_lists_cost_what_prices_of_slots_say():
 
 def test_what_the_checker_finds_too_long_is_tried_with_fewer_lists(monkeypatch):
     outcome = crowd(30, 90, 40)
-    work = ClassDemands.of(outcome.instance, pairs=False, preemptive=False)
-    honest, proposed = ClassDemands.evaluated, []
+    work = CheckedClass.of(outcome.instance, pairs=False, preemptive=False)
+    honest, proposed = CheckedClass.evaluated, []
 
     def at_first_too_long(self, found, goal):
         proposed.append(found.ticks)
@@ -135,7 +135,7 @@ def test_what_the_checker_finds_too_long_is_tried_with_fewer_lists(monkeypatch):
             raise InputError("takes too many steps")
         return honest(self, found, goal)
 
-    monkeypatch.setattr(ClassDemands, "evaluated", at_first_too_long)
+    monkeypatch.setattr(CheckedClass, "evaluated", at_first_too_long)
     (found,) = non_preemptive_bounds(outcome.instance, work, Objective.FLOW, 6.0)
     assert proposed[1] == found.checked == found.ticks < proposed[0]
 
@@ -143,7 +143,7 @@ def test_what_the_checker_finds_too_long_is_tried_with_fewer_lists(monkeypatch):
 def test_there_are_none_of_very_many_jobs():
     jobs = sp.Workload.from_columns(arrival_s=range(201), gpus=[1] * 201, work=[9] * 201)
     outcome = sp.simulate(jobs, "1x8", "fifo")
-    work = ClassDemands.of(outcome.instance, pairs=False, preemptive=False)
+    work = CheckedClass.of(outcome.instance, pairs=False, preemptive=False)
     assert list(non_preemptive_bounds(outcome.instance, work, Objective.FLOW, 1.0)) == []
     found = certify(outcome, "flow", budget_s=0.0, preemptive=False)
     assert found.of_class == CLASS

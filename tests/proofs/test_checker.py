@@ -37,7 +37,7 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, command
-from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.bounds import Relaxation, wide_gang_ticks
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.registry import policy
 from support.certificate_text import signed
@@ -271,7 +271,7 @@ def test_where_jobs_may_share_the_grid_still_covers_all_work():
     )
     table = Throughputs(kinds, {}, rates)
     instance = sp.Instance(sp.Cluster.parse("1x1:a,1x1:b"), jobs, sharing_rates=table)
-    assert sum(RelaxedJobs.of(instance).work) < sum(to_ticks(instance.shortest_s))
+    assert sum(Relaxation.of(instance).work) < sum(to_ticks(instance.shortest_s))
     found = certify(outcome(instance, "srtf"), "completion", budget_s=0.5)
     assert Fraction(check(found.text)["ratio"]) >= 1
 
@@ -555,7 +555,7 @@ def test_two_programs_price_plans_alike(data):
     area = [p * g for p, g in zip(work, gpus, strict=True)]
     jobs = checker.costs.LeastWork(release, weight, work, area, gpus, 3, 3, 1, True)
     found = checker.prices.bound_priced_plans(jobs, {"grid": grid, "prices": prices})
-    relaxed = RelaxedJobs(release, work, gpus, weight, 3, Fraction(1))
+    relaxed = Relaxation(release, work, gpus, weight, 3, Fraction(1))
     exact = exact_plan_bound(relaxed, PlanPrices(tuple(grid), tuple(prices)))
     assert found <= exact < found + Fraction(1, 2**1000)
     widths = sorted(set(gpus))
@@ -703,7 +703,7 @@ def test_what_jobs_have_to_do_is_said_by_the_checker_alone():
                     {path.stem} if node.module.startswith("shadowprice.proofs.checker") else set()
                 )
     assert used == {"check_lines", "Rejected", "limits"}
-    assert taken == {"demands"}
+    assert taken == {"checked_class"}
 
 
 @pytest.mark.parametrize(

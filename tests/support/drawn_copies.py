@@ -13,7 +13,7 @@ from shadowprice.execution.copies.hadare import CopyWidth
 from shadowprice.execution.copies.simulation import KNOWS, run_copies
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder, RoundView
+from shadowprice.solvers.hadar.copy_assignment import ORDERS, CopyOrder, RoundView
 from support.drawn_worlds import FEATURES, drawn
 from support.feature_instances import may_meet
 from support.horizons import ended

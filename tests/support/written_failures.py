@@ -12,6 +12,6 @@ def failures_of(settings: str, interval_s: float | None = None, cost_s: float = 
     """Failures by settings such as ``mtbf_s=86400,repair_s=60``; none are drawn by seed 0."""
     checkpoints = "" if interval_s is None else f",interval_s={interval_s},cost_s={cost_s}"
     terms = terms_of_options([f"failures:{settings}{checkpoints}"])
-    failures = with_terms(TermContext(Cluster.parse("1x1"), "jobs"), terms).switches["failures"]
+    failures = with_terms(TermContext(Cluster.parse("1x1"), "jobs"), terms).options["failures"]
     assert isinstance(failures, Failures)
     return failures

@@ -82,10 +82,12 @@ def force_completion(
     _check(jobs, 2, horizon_s)
     attained, before = _attained(acting, jobs, horizon_s)
     times = nonclairvoyant.completion_times(attained, 1)
-    found = _forced(policy, times, [0] * jobs, Objective.COMPLETION, "hidden run times, completion")
-    _expect_same(before, found.policy.schedule, horizon_s, acting.name)
+    forced = _forced(
+        policy, times, [0] * jobs, Objective.COMPLETION, "hidden run times, completion"
+    )
+    _expect_same(before, forced.policy.schedule, horizon_s, acting.name)
     proven = nonclairvoyant.bound(jobs, to_ticks(horizon_s).item() * Fraction(1), Fraction(1))
-    return ForcedRatio(found, proven)
+    return ForcedRatio(forced, proven)
 
 
 def force_flow(policy: str | Policy, first: int = 4, horizon_s: float = 36_000.0) -> ForcedRatio:
@@ -114,10 +116,10 @@ def force_flow(policy: str | Policy, first: int = 4, horizon_s: float = 36_000.0
     later, ticks = first**2 * (first - 1), int(to_ticks(horizon_s).item())
     release = [0] * first + [ticks + number * rest for number in range(later)]
     every = [*times, *[rest] * later]
-    found = _forced(policy, every, release, Objective.FLOW, "hidden run times, flow")
-    _expect_same(before, found.policy.schedule, horizon_s, acting.name)
+    forced = _forced(policy, every, release, Objective.FLOW, "hidden run times, flow")
+    _expect_same(before, forced.policy.schedule, horizon_s, acting.name)
     return ForcedRatio(
-        found, nonclairvoyant.flow_bound(first, later, Fraction(ticks), Fraction(rest))
+        forced, nonclairvoyant.flow_bound(first, later, Fraction(ticks), Fraction(rest))
     )
 
 

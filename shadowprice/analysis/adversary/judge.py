@@ -83,8 +83,8 @@ class Judge:
     acting: Policy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        given = self.policy
-        acting = registry.policy(given) if isinstance(given, str) else expect_policy(given)
+        policy = self.policy
+        acting = registry.policy(policy) if isinstance(policy, str) else expect_policy(policy)
         if self.family.max_error and not hasattr(acting, "predictor"):
             raise InputError(
                 f"policy {self.name!r}: predicts nothing, expected max_error 0, "
@@ -154,7 +154,7 @@ class Trail:
 
     judge: Judge
     effort: JudgeEffort
-    progress: Callable[[str], None] = field(default=lambda told: None)
+    progress: Callable[[str], None] = field(default=lambda line: None)
     watch: Watch | None = None
     best: FamilyInstance | None = None
     ratio: Fraction = Fraction(0)

@@ -58,9 +58,9 @@ def by_hypothesis(trail: Trail) -> None:
             best = (trail.ratio, batch, examples)
         batch += 1
     goal, batch, examples = best
-    found = _find(hypothesis, cases, _Aim(trail, hypothesis, known, goal), examples, batch)
-    if found is not None:
-        trail.look(found)
+    worst = _find(hypothesis, cases, _Aim(trail, hypothesis, known, goal), examples, batch)
+    if worst is not None:
+        trail.look(worst)
 
 
 def _cases(family: InstanceFamily) -> Any:
@@ -111,10 +111,10 @@ def _find(
     )
     random = Random(f"{condition.trail.effort.seed}/{batch}")
     try:
-        found: FamilyInstance = hypothesis.find(cases, condition, settings=settings, random=random)
+        member: FamilyInstance = hypothesis.find(cases, condition, settings=settings, random=random)
     except hypothesis.errors.NoSuchExample:
         return None
-    return found
+    return member
 
 
 # Adversary by differential evolution over arrivals, sizes, gangs and predictions.
@@ -170,7 +170,7 @@ def _evolve(trail: Trail, family: InstanceFamily, restart: int) -> FamilyInstanc
 
     rng = np.random.default_rng([trail.effort.seed, restart])
     ranges = [bounds[k] for k in free]
-    found = differential_evolution(
+    evolved = differential_evolution(
         cost,
         ranges,
         integrality=np.ones(len(free), dtype=bool),
@@ -183,7 +183,7 @@ def _evolve(trail: Trail, family: InstanceFamily, restart: int) -> FamilyInstanc
         polish=False,
         seed=rng,
     )
-    return case(found.x)
+    return case(evolved.x)
 
 
 def _first(
@@ -264,14 +264,14 @@ def by_enumeration(trail: Trail) -> None:
         raise InputError(
             f"method bilevel: policy {judge.name!r} is none of ours, expected one of {', '.join(RULES)}"
         )
-    found = worst_list(
+    worst = worst_list(
         covered,
         limits,
         flow=judge.objective is Objective.FLOW,
         budget_s=trail.effort.budget_s,
     )
-    columns = zip(found.arrival, found.work, found.gpus, strict=True)
+    columns = zip(worst.arrival, worst.work, worst.gpus, strict=True)
     trail.look(
         FamilyInstance.of([FamilyJob(arrival, work, gpus) for arrival, work, gpus in columns])
     )
-    trail.notes["worst_of_family"] = found.proven
+    trail.notes["worst_of_family"] = worst.proven

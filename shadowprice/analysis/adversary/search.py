@@ -165,7 +165,7 @@ def adversary(
         raise InputError(f"method {method!r}: expected one of {', '.join(METHODS)}")
     goal = Objective.of(objective)
     chosen, spend = family or InstanceFamily(), effort or JudgeEffort()
-    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None), watch)
+    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda line: None), watch)
     METHODS[method](trail)
     return _checked_result(trail, method)
 
@@ -186,10 +186,10 @@ def recheck(
         If the witness breaks a rule, a cost or the ratio is not as stored, or the witness is not
         optimal as it is said to be.
     """
-    found = rerun(hard, name, policy)
+    again = rerun(hard, name, policy)
     cost_s = Fraction(hard.witness_cost_s)
     return replace(
-        found, hard=replace(hard, witness_is=_confirmed(hard, cost_s, name or hard.name))
+        again, hard=replace(hard, witness_is=_confirmed(hard, cost_s, name or hard.name))
     )
 
 
@@ -275,10 +275,10 @@ def _least_s(hard: HardInstance, name: str) -> Fraction | None:
             )
         ends_s = end_s(instance, run(instance, Srtf()).schedule)
         return Fraction(goal.cost_s(instance.workload, ends_s))
-    found = slotted_preemptive_optimum(
+    optimum = slotted_preemptive_optimum(
         instance, objective=goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
     )
-    return Fraction(found.upper_s) if found.proven else None
+    return Fraction(optimum.upper_s) if optimum.proven else None
 
 
 def _unit_s(hard: HardInstance, name: str) -> float:
@@ -297,9 +297,9 @@ def _checked_result(trail: Trail, method: str) -> WorstInstance:
     judge = trail.judge
     instance = judge.family.instance(trail.best)
     predictor = judge.family.predictor(trail.best)
-    switches = RunOptions(predictor=predictor)
+    options = RunOptions(predictor=predictor)
     outcome = execute_bounded(
-        prepare_run(instance.workload, instance.cluster, judge.policy, switches)
+        prepare_run(instance.workload, instance.cluster, judge.policy, options)
     )
     witness, least_s, witness_is = _witness(judge, instance, trail.effort.proof_s)
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
@@ -339,16 +339,16 @@ def _witness(judge: Judge, instance: Instance, proof_s: float) -> tuple[Schedule
         return schedule, least_s, SHORTEST
     slots = int(sum(instance.shortest_s.tolist()) / judge.family.unit_s) + judge.family.max_arrival
     if proof_s > 0 and len(instance.workload) * slots <= _CELLS:
-        found = slotted_preemptive_optimum(
+        optimum = slotted_preemptive_optimum(
             instance,
             objective=judge.objective,
             method="cp-sat",
             budget_s=proof_s,
             slot_s=judge.family.unit_s,
         )
-        if found.schedule is not None and found.upper_s <= least_s:
-            schedule, least_s = found.schedule, found.upper_s
-            kind = SLOTTED if found.proven else FEASIBLE
+        if optimum.schedule is not None and optimum.upper_s <= least_s:
+            schedule, least_s = optimum.schedule, optimum.upper_s
+            kind = SLOTTED if optimum.proven else FEASIBLE
     return schedule, least_s, kind
 
 
@@ -376,6 +376,6 @@ def _provenance(trail: Trail, method: str) -> Mapping[str, Any]:
     }
 
 
-def renamed(found: WorstInstance, name: str) -> WorstInstance:
+def renamed(worst: WorstInstance, name: str) -> WorstInstance:
     """The same under another name, as for a file of one's own choice."""
-    return replace(found, hard=replace(found.hard, name=name))
+    return replace(worst, hard=replace(worst.hard, name=name))

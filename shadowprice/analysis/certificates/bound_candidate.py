@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.certificates.records import Record
     from shadowprice.instances.schedule import Schedule
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)

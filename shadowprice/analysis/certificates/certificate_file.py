@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.measured_jobs import completed_instance, measured_instance
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -29,7 +30,6 @@ from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs import checker
 
 Claim = TypeVar("Claim")
-Record = dict[str, Any]
 
 _line = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
@@ -49,7 +49,7 @@ class _LinesDigest:
 def write_records(
     file: TextIO,
     header: Record,
-    given: Iterable[Record],
+    jobs: Iterable[Record],
     runs: Iterable[Record],
     bound: Iterable[Record],
     claim: Record,
@@ -64,7 +64,7 @@ def write_records(
         return line
 
     write(header)
-    for record in given:
+    for record in jobs:
         about.add(write(record))
     for record in chain(runs, bound):
         write(record)
@@ -90,10 +90,10 @@ def bounded_digest(instance: Instance) -> str:
     Where two jobs may share GPUs those that do not count are partners of those that do.
     """
     pairs, safe = SharingGain.of(instance) is not None, replace(instance, failures=None)
-    about, given = _LinesDigest(), completed_instance(safe) if pairs else measured_instance(safe)
+    about, bounded = _LinesDigest(), completed_instance(safe) if pairs else measured_instance(safe)
     if pairs:
         about.add(repr((instance.until_complete, instance.stopped_s)))
-    for record in records.instance_records(given, pairs=pairs):
+    for record in records.instance_records(bounded, pairs=pairs):
         about.add(_line(record))
     return about.digest.hexdigest()
 
@@ -101,19 +101,19 @@ def bounded_digest(instance: Instance) -> str:
 def checked_text(write: Callable[[TextIO], Claim]) -> tuple[Claim, str]:
     """A claim and the text of its certificate, which the checker accepts."""
     file = io.StringIO(newline="\n")
-    found = write(file)
+    written = write(file)
     file.seek(0)
     expect_accepted(file)
-    return found, file.getvalue()
+    return written, file.getvalue()
 
 
 def checked_file(path: Path, write: Callable[[TextIO], Claim]) -> Claim:
     """The claim of a certificate in a file, which is written and checked line by line."""
     with path.open("w", encoding="ascii", newline="\n") as file:
-        found = write(file)
+        written = write(file)
     with path.open(encoding="ascii", newline="\n") as file:
         expect_accepted(file)
-    return found
+    return written
 
 
 def expect_accepted(lines: TextIO) -> None:

@@ -114,10 +114,12 @@ class JobUtilities:
     def fields(self, job: int) -> dict[str, Any]:
         """Fields of a job's record."""
         worth = self.worth[job]
-        found: dict[str, Any] = {"worth": worth.numerator if worth.denominator == 1 else str(worth)}
+        columns: dict[str, Any] = {
+            "worth": worth.numerator if worth.denominator == 1 else str(worth)
+        }
         if self.deadline is not None:
-            found["deadline"] = self.deadline[job]
-        return found
+            columns["deadline"] = self.deadline[job]
+        return columns
 
     def of_round(self, job: int, number: int) -> Fraction:
         """Utility of a job that completes in a round."""
@@ -133,10 +135,10 @@ class JobUtilities:
         ends = (np.arange(rounds + 1) + 1) * self.length
         worth = np.array([float(each) for each in self.worth])[:, None]
         if self.deadline is not None:
-            found = np.where(ends[None, :] <= np.array(self.deadline)[:, None], worth, 0.0)
+            values = np.where(ends[None, :] <= np.array(self.deadline)[:, None], worth, 0.0)
         else:
             since = np.maximum(ends[None, :] - np.array(self.arrival)[:, None], self.length)
-            found = worth * (TICKS_PER_S / since)
+            values = worth * (TICKS_PER_S / since)
         if self.until is not None:
-            found = np.where(ends[None, :] - self.length < self.until, found, 0.0)
-        return found
+            values = np.where(ends[None, :] - self.length < self.until, values, 0.0)
+        return values

@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import measured_rows
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import fluid_ticks
 from shadowprice.solvers.offline.plan_prices import PlanPrices, exact_plan_bound
-
-Record = dict[str, Any]
 
 _SCALES = (1, 2, 4, 8)
 """Parts of the prices of a run to its end that are tried for one that was stopped."""
@@ -51,47 +50,50 @@ def measured_instance(instance: Instance) -> Instance:
     free = completed_instance(instance)
     if instance.all_complete:
         return free
-    kept = np.zeros(len(instance.workload), dtype=np.bool_)
-    kept[measured_rows(instance)] = True
-    return replace(free.select(kept), failures=None)
+    counted = np.zeros(len(instance.workload), dtype=np.bool_)
+    counted[measured_rows(instance)] = True
+    return replace(free.select(counted), failures=None)
 
 
 def stopped_bounds(
-    demands: ClassDemands, stopped_s: float, effort: BoundEffort
+    schedules: CheckedClass, stopped_s: float, effort: BoundEffort
 ) -> Iterator[BoundCandidate]:
     """Bounds on completions, or on the time at which a run was stopped where that is earlier, in ticks.
 
     Parameters
     ----------
-    demands : ClassDemands
+    schedules : CheckedClass
         Of the jobs that arrived before.
     effort : BoundEffort
         Time for prices of plans; of a fixed size there are none.
     """
     until = int(to_ticks(np.array([stopped_s]))[0])
-    release, work, weight = demands.release, demands.shortest, demands.weight
-    last = max(release) + sum(work)
+    work = schedules.work
+    release, weight = work.arrival, work.weight
+    last = max(release) + sum(work.shortest)
     plain: Record = {"kind": "bound", "grid": [], "prices": []}
-    halves = (min(2 * (r + p) - p % 2, 2 * until) for r, p in zip(release, work, strict=True))
+    halves = (
+        min(2 * (r + p) - p % 2, 2 * until) for r, p in zip(release, work.shortest, strict=True)
+    )
     alone = sum((w * twice for w, twice in zip(weight, halves, strict=True)), Fraction(0)) / 2
     record = {"bound": "interval-lp", "grid": [min(release), last], "prices": [0]}
     yield BoundCandidate({**plain, **record}, alone)
     if len(set(weight)) == 1:
         each = [1] * len(release)
-        fluid = fluid_ticks(release, demands.area, each, demands.capacity, until)
+        fluid = fluid_ticks(release, work.area, each, work.capacity, until)
         yield BoundCandidate({**plain, "bound": "fluid"}, weight[0] * fluid)
     if not effort.repeatable:
-        yield from _plans(demands, until, effort.seconds)
+        yield from _plans(schedules, until, effort.seconds)
 
 
-def _plans(demands: ClassDemands, until: int, budget_s: float) -> Iterator[BoundCandidate]:
+def _plans(schedules: CheckedClass, until: int, budget_s: float) -> Iterator[BoundCandidate]:
     """Bounds of cheapest plans at prices of a run to the end, which are 0 once it was stopped."""
-    jobs, parts = demands.searched()
+    jobs, parts = schedules.searched()
     best: PlanPrices | None = None
     priced_plans.prepare()
-    for found in priced_plans.search(jobs, budget_s):
-        if isinstance(found.prices, PlanPrices):
-            best = found.prices
+    for plan in priced_plans.search(jobs, budget_s):
+        if isinstance(plan.prices, PlanPrices):
+            best = plan.prices
     if best is None or len(jobs.release) * len(best.prices) > _MOST_CELLS:
         return
     cells = sum(begin < until for begin in best.grid_ticks[:-1])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.effort import Timer
-from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.records import Record, text_of
 from shadowprice.analysis.certificates.speeds import (
     may_grow,
     sorts,
@@ -49,7 +49,7 @@ from shadowprice.solvers.offline.typed_bound import (
 )
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
 
 KNOWS = frozenset(
@@ -88,13 +88,12 @@ TYPE_KNOWS = frozenset(
 PAIRS, AMOUNTS, NODES = "pairs", "amounts", "nodes"
 """Subjects of modes: sharing GPUs; width, CPUs and memory; being within a node or across several."""
 
-Record = dict[str, Any]
 Point = tuple[float, int, int, int]
 """Speed, GPUs, and thousandths of CPUs and memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class WrittenModes:
+class CertificateModes:
     """Modes of a certificate.
 
     Parameters
@@ -125,16 +124,16 @@ class WrittenModes:
         return f"{kind}-of-{self.subject}" if self.subject else kind
 
 
-def written_modes(
-    instance: Instance, demands: ClassDemands, *, pairs: bool, consolidated: bool
-) -> Iterator[WrittenModes]:
+def certificate_modes(
+    instance: Instance, schedules: CheckedClass, *, pairs: bool, consolidated: bool
+) -> Iterator[CertificateModes]:
     """All modes that say something of the schedules of a certificate; none of features that are not in ``KNOWS``.
 
     Parameters
     ----------
     instance : Instance
         The jobs that count.
-    demands : ClassDemands
+    schedules : CheckedClass
         Theirs.
     pairs : bool
         Whether two jobs may share GPUs; else whatever rates the instance has for that are none of its.
@@ -144,46 +143,48 @@ def written_modes(
     if missing(instance, KNOWS):
         return
     if pairs:
-        found = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
+        proposed = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
         types = len(run_speed.gpu_types(instance.cluster)[0])
-        if found is not None and (types > 1 or not equal_parts(found, instance.workload.gpus)):
-            yield _of_pairs(instance, demands, found)
+        if proposed is not None and (
+            types > 1 or not equal_parts(proposed, instance.workload.gpus)
+        ):
+            yield _of_pairs(instance, schedules, proposed)
         return
     alone = replace(instance, sharing_rates=None)
     # Of graphs run times depend on more than a type.
     by_amounts = Feature.PROFILES in alone.features and Feature.GRAPHS not in alone.features
     if by_amounts or may_grow(alone).any():
-        modes = demands.modes(AMOUNTS, {})
+        modes = schedules.modes(AMOUNTS, {})
         every = tuple(range(len(modes.capacity)))
-        yield WrittenModes(AMOUNTS, modes, _fewer(modes, len(_types(alone)[0])), every, {})
+        yield CertificateModes(AMOUNTS, modes, _fewer(modes, len(_types(alone)[0])), every, {})
     if missing(alone, NODE_KNOWS):
         return
     for few in (False, True)[: 1 + consolidated]:
         nodes = node_modes(alone, consolidated=few)
         if nodes is not None:
-            yield _of_nodes(alone, demands, nodes, consolidated=few)
+            yield _of_nodes(alone, schedules, nodes, consolidated=few)
 
 
-def type_modes(instance: Instance, demands: ClassDemands) -> WrittenModes | None:
+def type_modes(instance: Instance, schedules: CheckedClass) -> CertificateModes | None:
     """A mode for each GPU type, of jobs that have run times by type; None where types do not matter."""
-    if missing(instance, TYPE_KNOWS) or not demands.gangs:
+    if missing(instance, TYPE_KNOWS) or not schedules.work.gangs:
         return None
-    found = demands.modes("", {})
+    modes = schedules.modes("", {})
     # Types on which every job takes the same time have one price.
-    columns, pool = np.unique(found.time, axis=1, return_inverse=True)
+    columns, pool = np.unique(modes.time, axis=1, return_inverse=True)
     if columns.shape[1] == 1:
         return None
     source, gpus = pool.ravel(), np.array(_gpus_by_type(instance), dtype=np.int64)
     capacity = np.bincount(source, gpus).astype(np.int64)
-    uses = gang_uses(np.array(demands.gang), len(capacity))
-    jobs = ModeTable(found.release, found.weight, columns, capacity, *uses)
-    return WrittenModes("", found, jobs, tuple(source.tolist()), {})
+    uses = gang_uses(np.array(schedules.work.gang), len(capacity))
+    jobs = ModeTable(modes.release, modes.weight, columns, capacity, *uses)
+    return CertificateModes("", modes, jobs, tuple(source.tolist()), {})
 
 
 # Bounds of modes.
 
 
-def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[BoundCandidate]:
+def steady_bounds(modes: CertificateModes, goal: Objective) -> Iterator[BoundCandidate]:
     """Bounds of one price a resource."""
     if goal is Objective.MAKESPAN:
         _, both = best_span_prices(modes.proposes)
@@ -203,7 +204,7 @@ def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[BoundCandida
         yield _candidate(modes, "priced-fluid", fluid, prices=at)
 
 
-def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[BoundCandidate]:
+def interval_bounds(modes: CertificateModes, timer: Timer) -> Iterator[BoundCandidate]:
     """The bound of the interval LP, if it is not too large."""
     if timer.left_s <= 0:
         return
@@ -214,21 +215,21 @@ def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[BoundCandidat
     if proposed is None:
         return
     prices = np.asarray(proposed.prices, dtype=object)[:, list(modes.source)]
-    given = TypedPrices(proposed.bounds, prices)
-    end = int(given.bounds[-1])
-    values = work_values(modes.jobs, given)
+    typed = TypedPrices(proposed.bounds, prices)
+    end = int(typed.bounds[-1])
+    values = work_values(modes.jobs, typed)
     halves = [
         min(Fraction(round(value * 2), 2), w * end)
         for value, w in zip(values.tolist(), modes.jobs.weight, strict=True)
     ]
-    value = typed_bound(modes.jobs, given, values)
+    value = typed_bound(modes.jobs, typed, values)
     more = {"prices": prices.tolist(), "values": [text_of(each) for each in halves]}
     kind = "interval-lp" if modes.subject else "typed-interval-lp"
-    yield _candidate(modes, kind, value, grid=given.bounds.tolist(), **more)
+    yield _candidate(modes, kind, value, grid=typed.bounds.tolist(), **more)
 
 
 def _candidate(
-    modes: WrittenModes, kind: str, value: Fraction, **multipliers: Any
+    modes: CertificateModes, kind: str, value: Fraction, **multipliers: Any
 ) -> BoundCandidate:
     record: Record = {"kind": "bound", "grid": [], **modes.fields, **multipliers}
     record["bound"] = modes.name(kind)
@@ -251,8 +252,8 @@ def _gpus_by_type(instance: Instance) -> list[int]:
 
 
 def _of_nodes(
-    instance: Instance, demands: ClassDemands, proposed: ModeTable, *, consolidated: bool
-) -> WrittenModes:
+    instance: Instance, schedules: CheckedClass, proposed: ModeTable, *, consolidated: bool
+) -> CertificateModes:
     """A row for each resource that is a size of nodes, of each type of the certificate that is of its pool."""
     jobs, cluster = instance.workload, instance.cluster
     pools = 1 if jobs.throughput is None else len(cluster.gpu_types)
@@ -272,13 +273,13 @@ def _of_nodes(
                 rows.append([t, size, weights, one])
                 source.append(q)
     fields = {"rows": rows}
-    modes = demands.modes(NODES, fields, consolidated=consolidated)
-    return WrittenModes(NODES, modes, proposed, tuple(source), fields, consolidated)
+    modes = schedules.modes(NODES, fields, consolidated=consolidated)
+    return CertificateModes(NODES, modes, proposed, tuple(source), fields, consolidated)
 
 
-def _of_pairs(instance: Instance, demands: ClassDemands, proposed: ModeTable) -> WrittenModes:
+def _of_pairs(instance: Instance, schedules: CheckedClass, proposed: ModeTable) -> CertificateModes:
     """A row for each resource: parts of a GPU of a type, as large as shares of pairs allow."""
-    shares = demands.sharing_shares()
+    shares = schedules.sharing_shares()
     both: dict[int, dict[tuple[int, int], tuple[Fraction, Fraction]]] = {}
     for (t, one, other), share in shares.items():
         if (t, other, one) in shares:
@@ -291,11 +292,11 @@ def _of_pairs(instance: Instance, demands: ClassDemands, proposed: ModeTable) ->
         uses = zip(proposed.use[:, pool, q], gangs, strict=True)
         parts = [Fraction(int(use), gang * USE_UNIT) for use, gang in uses]
         order = np.argsort([-float(part) for part in parts], kind="stable").tolist()
-        found = [int(part * USE_UNIT) for part in raised(parts, both.get(t, {}), order)]
-        rows.append([t, found])
+        whole = [int(part * USE_UNIT) for part in raised(parts, both.get(t, {}), order)]
+        rows.append([t, whole])
     fields = {"rows": rows}
-    return WrittenModes(
-        PAIRS, demands.modes(PAIRS, fields), proposed, tuple(range(len(rows))), fields
+    return CertificateModes(
+        PAIRS, schedules.modes(PAIRS, fields), proposed, tuple(range(len(rows))), fields
     )
 
 

@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
-from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.records import Record, text_of
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
@@ -28,12 +28,11 @@ from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.slot_prices import start_prices
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
     from shadowprice.solvers.offline.list_optimum import ListOptimum
 
-Record = dict[str, Any]
 
 MOST_LISTED = 24
 """Jobs up to which lists are searched without prices."""
@@ -49,7 +48,7 @@ _STEPS = 8_000_000
 
 
 def non_preemptive_bounds(
-    instance: Instance, demands: ClassDemands, goal: Objective, effort_s: float
+    instance: Instance, schedules: CheckedClass, goal: Objective, effort_s: float
 ) -> Iterator[BoundCandidate]:
     """Bounds of schedules in which each job begins once; the last one is optimal if the search came to its end.
 
@@ -64,24 +63,24 @@ def non_preemptive_bounds(
         Time for the search [s]. Without any there are at most bounds that take a second or so, the same on every
         run.
     """
-    header = demands.instance.header
+    header, work = schedules.instance.header, schedules.work
     once = "starts" in header or "preemption" in header
-    count = len(demands.release)
-    if not (once and demands.gangs) or "stopped" in header or max(demands.gang) > demands.gpus:
+    count = len(work.arrival)
+    if not (once and work.gangs) or "stopped" in header or max(work.gang) > work.gpus:
         return
     until = time.monotonic() + effort_s
-    jobs = demands.whole_gangs()
+    jobs = schedules.whole_gangs()
     span = goal is Objective.MAKESPAN
-    found: ListOptimum | None = None
+    optimum: ListOptimum | None = None
     if count <= MOST_LISTED:
-        found = cheapest_list(jobs, span=span, most=_FEW if effort_s <= 0 else _AT_ONCE)
-        yield from _accepted(instance, demands, goal, found, None)
-    if (found is not None and found.starts is not None) or effort_s <= 0 or count > MOST_PRICED:
+        optimum = cheapest_list(jobs, span=span, most=_FEW if effort_s <= 0 else _AT_ONCE)
+        yield from _accepted(instance, schedules, goal, optimum, None)
+    if (optimum is not None and optimum.starts is not None) or effort_s <= 0 or count > MOST_PRICED:
         return
     prices = None if span or not max(jobs.weight) else start_prices(jobs, until)
     for most in (_STEPS // count**2, _STEPS // (4 * count**2)):
-        found = cheapest_list(jobs, span=span, prices=prices, most=min(most, _MANY), until=until)
-        accepted = list(_accepted(instance, demands, goal, found, prices))
+        optimum = cheapest_list(jobs, span=span, prices=prices, most=min(most, _MANY), until=until)
+        accepted = list(_accepted(instance, schedules, goal, optimum, prices))
         yield from accepted
         if accepted:
             return
@@ -89,28 +88,28 @@ def non_preemptive_bounds(
 
 def _accepted(
     instance: Instance,
-    demands: ClassDemands,
+    schedules: CheckedClass,
     goal: Objective,
-    found: ListOptimum,
+    optimum: ListOptimum,
     prices: PlanPrices | None,
 ) -> Iterator[BoundCandidate]:
     """The bound as its record has it, if the checker takes it."""
     record: Record = {"kind": "bound", "bound": "list-schedules", "grid": [], "prices": []}
     if prices is not None:
         record |= {"grid": list(prices.grid_ticks), "prices": list(prices.prices)}
-    optimal = found.starts is not None
+    optimal = optimum.starts is not None
     # A bound in long digits is worth no more than one in few.
-    ticks = found.ticks if optimal else Fraction(math.floor(found.ticks))
+    ticks = optimum.ticks if optimal else Fraction(math.floor(optimum.ticks))
     proposed = BoundCandidate({**record, "least": text_of(ticks)}, ticks, optimal=optimal)
     try:
-        checked = demands.evaluated(proposed, goal)
+        checked = schedules.evaluated(proposed, goal)
     except InputError:
         return
-    yield replace(proposed, checked=checked, witness=_schedule(instance, found))
+    yield replace(proposed, checked=checked, witness=_schedule(instance, optimum))
 
 
-def _schedule(instance: Instance, found: ListOptimum) -> Schedule | None:
+def _schedule(instance: Instance, optimum: ListOptimum) -> Schedule | None:
     """The cheapest list as a schedule, of jobs whose speed does not depend on where they run."""
-    if found.starts is None or not describes_unfailing(instance):
+    if optimum.starts is None or not describes_unfailing(instance):
         return None
-    return assign_nodes(instance, np.array(found.starts, dtype=np.float64) / TICKS_PER_S)
+    return assign_nodes(instance, np.array(optimum.starts, dtype=np.float64) / TICKS_PER_S)

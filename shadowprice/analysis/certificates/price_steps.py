@@ -50,10 +50,10 @@ def improve(
     prices = best = start
     best_value, length, since = math.inf, 1.0, 0
     while length > _SMALLEST:
-        found = _dual(demands, capacity, prices, round_ticks, end)
-        if found is None:
+        dual = _dual(demands, capacity, prices, round_ticks, end)
+        if dual is None:
             break
-        value, left = found
+        value, left = dual
         since += 1
         if value < best_value - 1e-6 * abs(value):
             best_value, best, since = value, prices, 0

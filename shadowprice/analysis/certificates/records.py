@@ -308,12 +308,12 @@ def _copied(instance: Instance) -> FieldsOfJob:
 
 def _sharing(instance: Instance) -> FieldsOfJob:
     names, sort = run_speed.gpu_types(instance.cluster)[0], sorts(instance)[1]
-    beside = sharing_by_sort(instance)
+    sharing_ticks = sharing_by_sort(instance)
 
     def of(job: int) -> Record:
         by_type = {
             names[kind]: {str(sort): text_of(each) for sort, each in by_sort.items()}
-            for kind, by_sort in beside[job].items()
+            for kind, by_sort in sharing_ticks[job].items()
         }
         return {"sort": sort[job], "beside": by_type}
 
@@ -354,10 +354,10 @@ class _JobFields:
 
     def of(self, job: int) -> Record:
         """Those of a job."""
-        found: Record = {}
+        fields: Record = {}
         for write in self._writers:
-            found |= write(job)
-        return found
+            fields |= write(job)
+        return fields
 
     def _widths(self, job: int) -> Record:
         return {"widths": self._table_of[job]} if job in self._table_of else {}
@@ -423,14 +423,14 @@ def _rows(schedule: Schedule, order: NDArray[np.int64]) -> Iterator[tuple[int, R
         some = order[first : first + _ROWS_AT_ONCE]
         columns = {"job": schedule.job, "node": schedule.node, "gpus": schedule.gpus}
         times = {"start": schedule.start_s, "end": schedule.end_s, "overhead": schedule.overhead_s}
-        found = {name: column[some].tolist() for name, column in columns.items()}
-        found |= {name: to_ticks(column[some]).tolist() for name, column in times.items()}
+        written = {name: column[some].tolist() for name, column in columns.items()}
+        written |= {name: to_ticks(column[some]).tolist() for name, column in times.items()}
         if schedule.copy is not None and schedule.steps is not None:
-            found["copy"] = schedule.copy[some].tolist()
-            found["steps"] = schedule.steps[some].tolist()
-        names, partner = list(found), schedule.partner[some].tolist()
+            written["copy"] = schedule.copy[some].tolist()
+            written["steps"] = schedule.steps[some].tolist()
+        names, partner = list(written), schedule.partner[some].tolist()
         for row, other, values in zip(
-            some.tolist(), partner, zip(*found.values(), strict=True), strict=True
+            some.tolist(), partner, zip(*written.values(), strict=True), strict=True
         ):
             record = {"kind": "run", **dict(zip(names, values, strict=True))}
             if other >= 0:
@@ -469,22 +469,22 @@ class _PieceFields:
         return np.where((at[0] >= 0) & (at[1] >= 0), cell, -1)
 
     def _held(
-        self, name: str, given: NDArray[np.float64] | None, rows: NDArray[np.int64]
+        self, name: str, cpu_memory: NDArray[np.float64] | None, rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Amount of CPUs or memory that rows hold; copies have all of their nodes."""
-        if given is not None:
-            return given[rows]
+        if cpu_memory is not None:
+            return cpu_memory[rows]
         of_node = np.array([getattr(node, name) for node in self._nodes], dtype=np.float64)
         return np.asarray(of_node[self._schedule.node[rows]])
 
     def of(self, row: int) -> list[Any]:
         """Entries of a row beyond its node and GPUs."""
         s = self._schedule
-        found: list[Any] = []
+        fields: list[Any] = []
         if s.shared_gpu is not None and self._milli[s.job[row]] < WHOLE_GPU:
-            found.append(int(s.shared_gpu[row]))
+            fields.append(int(s.shared_gpu[row]))
         if self._cell is not None and not self._on_cores[s.job[row]]:
-            found.append(int(self._cell[row]))
+            fields.append(int(self._cell[row]))
         if s.stages is not None:
-            found.append([int(count) for count in s.stages[row]])
-        return found
+            fields.append([int(count) for count in s.stages[row]])
+        return fields

@@ -11,18 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.analysis.certificates.speeds import may_grow
 from shadowprice.instances.features import Feature, missing
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
 
 KNOWS = frozenset(
@@ -39,7 +40,6 @@ KNOWS = frozenset(
     }
 )
 
-Record = dict[str, Any]
 Numbers = NDArray[np.float64]
 
 UNIT = 2**20
@@ -54,7 +54,7 @@ _EXPONENTS = np.linspace(0.0, 0.98, 50)
 _FINER = 8
 
 
-def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[BoundCandidate]:
+def speed_up_bounds(instance: Instance, schedules: CheckedClass) -> Iterator[BoundCandidate]:
     """The bound at the best exponent that is found, with all jobs together and with the best cuts of their arrivals.
 
     Parameters
@@ -62,22 +62,23 @@ def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Bound
     instance : Instance
         Jobs that count; none is bounded unless some of them may grow.
     """
-    n, weights = len(demands.release), len(set(demands.weight))
-    if not demands.gangs or n > _MOST_JOBS or n * weights > _MOST_SUMS:
+    work = schedules.work
+    n, weights = len(work.arrival), len(set(work.weight))
+    if not work.gangs or n > _MOST_JOBS or n * weights > _MOST_SUMS:
         return
     if missing(instance, KNOWS) or not may_grow(instance).any():
         return
-    times = demands.times_by_width()
-    search = _Search.of(demands, times)
-    columns = zip(demands.release, demands.weight, times, strict=True)
+    times = schedules.times_by_width()
+    search = _Search.of(schedules, times)
+    columns = zip(work.arrival, work.weight, times, strict=True)
     jobs = [GrowingJob(*each) for each in columns]
     together, value = search.best_exponent(())
-    yield _candidate(jobs, demands.gpus, together, ())
+    yield _candidate(jobs, work.gpus, together, ())
     cuts = search.best_cuts(together)
     if cuts:
         apart, more = search.best_exponent(cuts)
         if more > value:
-            yield _candidate(jobs, demands.gpus, apart, cuts)
+            yield _candidate(jobs, work.gpus, apart, cuts)
 
 
 def _candidate(
@@ -100,16 +101,17 @@ class _Search:
     ticks_of_release: list[int]
 
     @classmethod
-    def of(cls, demands: ClassDemands, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
+    def of(cls, schedules: CheckedClass, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
         """Those of a certificate."""
-        order = np.argsort(demands.release, kind="stable")
+        work = schedules.work
+        order = np.argsort(work.arrival, kind="stable")
         width = np.ones((len(times), max(map(len, times))))
         ticks = np.full(width.shape, np.inf)
         for row, j in enumerate(order.tolist()):
             width[row, : len(times[j])], ticks[row, : len(times[j])] = zip(*times[j], strict=True)
-        release = [demands.release[j] for j in order.tolist()]
-        weight = np.array([float(demands.weight[j]) for j in order.tolist()])
-        part = width / demands.gpus
+        release = [work.arrival[j] for j in order.tolist()]
+        weight = np.array([float(work.weight[j]) for j in order.tolist()])
+        part = width / work.gpus
         return cls(np.array(release, dtype=np.float64), weight, part, ticks, release)
 
     def best_exponent(self, cuts: Sequence[int]) -> tuple[float, float]:
@@ -124,10 +126,10 @@ class _Search:
         tried = _EXPONENTS
         best, value = 0.0, -1.0
         for _ in range(_FINER):
-            found = [total(float(p)) for p in tried]
-            k = int(np.argmax(found))
-            if found[k] > value:
-                best, value = float(tried[k]), found[k]
+            totals = [total(float(p)) for p in tried]
+            k = int(np.argmax(totals))
+            if totals[k] > value:
+                best, value = float(tried[k]), totals[k]
             step = float(tried[1] - tried[0])
             tried = np.clip(np.linspace(best - step, best + step, 9), 0.0, 0.999)
         return best, value

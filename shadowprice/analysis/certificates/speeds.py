@@ -73,38 +73,38 @@ def sorts(instance: Instance) -> tuple[list[Sort], list[int]]:
     return list(place), [place[sort] for sort in every]
 
 
-Beside = list[dict[int, dict[int, float]]]
+SharingBySort = list[dict[int, dict[int, float]]]
 """Of every job, by GPU type and sort of its partner, ticks of all of it; with graphs its speed against that alone."""
 
 
-def sharing_by_sort(instance: Instance) -> Beside:
+def sharing_by_sort(instance: Instance) -> SharingBySort:
     """Jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
-    found_of = run_speed.sharing_ticks if instance.graphs is None else run_speed.sharing_rates
+    rates_of = run_speed.sharing_ticks if instance.graphs is None else run_speed.sharing_rates
     alone, (names, of) = run_speed.alone_ticks(instance), sorts(instance)
     first: list[list[int]] = [[] for _ in names]
     for job, sort in enumerate(of):
         if len(first[sort]) < 2:
             first[sort].append(job)
-    found: Beside = [{} for _ in of]
+    by_type: SharingBySort = [{} for _ in of]
     for sort, some in enumerate(first):
         # A job is not its own partner; of another's sort there may be one job only.
         partner = [next((p for p in some if p != job), job) for job in range(len(of))]
         for kind in range(alone.shape[1]):
             rows = np.arange(len(of)), np.array(partner), np.full(len(of), kind)
-            for job, each in enumerate(found_of(instance, alone, *rows).tolist()):
+            for job, each in enumerate(rates_of(instance, alone, *rows).tolist()):
                 if each:
-                    found[job].setdefault(kind, {})[sort] = each
-    return found
+                    by_type[job].setdefault(kind, {})[sort] = each
+    return by_type
 
 
 def copy_rates(instance: Instance) -> list[dict[str, Fraction]]:
     """Of every job, steps a tick on one GPU of each type on which it can run."""
     jobs, names = instance.workload, dict.fromkeys(n.gpu_type for n in instance.cluster.nodes)
-    found = []
+    rates = []
     for job, gang in enumerate(jobs.gpus.tolist()):
         rate = dict.fromkeys(names, Fraction(1, gang))
         if jobs.throughput is not None:
             row = {name: float(jobs.throughput[job, jobs.gpu_types.index(name)]) for name in names}
             rate = {name: Fraction(r) / gang / TICKS_PER_S for name, r in row.items() if r > 0}
-        found.append(rate)
-    return found
+        rates.append(rate)
+    return rates

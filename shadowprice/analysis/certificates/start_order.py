@@ -29,8 +29,8 @@ def blocks_by_start(segments: ScheduleSegments, most_rows: int = MOST_ROWS) -> I
     first = 0
     while first < len(starts):
         begin_s, until_s = starts[first], starts[min(first + most_rows, len(starts)) - 1]
-        found = [_between(segments.read(segment), begin_s, until_s) for segment in every]
-        columns = {n: np.concatenate([getattr(each, n) for each in found]) for n in _COLUMNS}
+        blocks = [_between(segments.read(segment), begin_s, until_s) for segment in every]
+        columns = {n: np.concatenate([getattr(each, n) for each in blocks]) for n in _COLUMNS}
         block = Schedule(**columns)
         yield block
         first += len(block)

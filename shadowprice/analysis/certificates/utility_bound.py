@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.measured_jobs import measured_instance
@@ -104,9 +104,9 @@ class EarningRuns:
             isinstance(run, Outcome) and bool((run.schedule.partner >= 0).any())
             for run in runs.values()
         )
-        demands, rows = ClassDemands.of(instance, pairs=pairs), measured_rows(instance).tolist()
+        schedules, rows = CheckedClass.of(instance, pairs=pairs), measured_rows(instance).tolist()
         counted = every.select(rows)
-        market = RoundMarket.of(measured_instance(instance), demands, counted)
+        market = RoundMarket.of(measured_instance(instance), schedules, counted)
         ends = {name: _ends(run, rows) for name, run in runs.items()}
         last = max((end for each in ends.values() for end in each), default=0)
         rounds = max(-(-last // every.length), 1)
@@ -115,7 +115,7 @@ class EarningRuns:
                 f"round of utilities: {round_s!r} s, of which the run has {rounds}, expected at most {_MOST_ROUNDS} "
                 "rounds"
             )
-        earned = {name: demands.earned(counted, each) for name, each in ends.items()}
+        earned = {name: schedules.earned(counted, each) for name, each in ends.items()}
         return cls(runs, every, rounds, earned, market, pairs)
 
     def bound(self, budget_s: float, offered: Mapping[str, Prices] | None = None) -> BoundedUtility:
@@ -145,11 +145,11 @@ class EarningRuns:
             for origin, table in prices.items()
             if table is not None and table.shape[1] == types
         }
-        found = list(search(searched, self.rounds, most, budget_s, by_type))
-        best = min(found, key=lambda each: each.value)
+        bounds = list(search(searched, self.rounds, most, budget_s, by_type))
+        best = min(bounds, key=lambda each: each.value)
         if searched is not market and market.bound(best.unit, best.prices) == best.value:
             searched = market  # It holds for all schedules.
-        of_class = market.demands.of_class
+        of_class = market.schedules.name
         if searched is not market:
             length_s = self.utilities.length / TICKS_PER_S
             of_class = f"{of_class}, in whole rounds of {length_s!r} s"
@@ -166,7 +166,7 @@ class EarningRuns:
             searched is not market,
             self.pairs,
             searched.record(best.unit, best.prices),
-            tuple((each.origin, rounded_up(each.value)) for each in found),
+            tuple((each.origin, rounded_up(each.value)) for each in bounds),
         )
 
     def _in_whole_rounds(self) -> bool:

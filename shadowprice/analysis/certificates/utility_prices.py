@@ -3,7 +3,7 @@
 Of gangs whose speed depends on the GPU type alone prices are by type, as in
 :mod:`shadowprice.proofs.hadar.any_schedule`. Of all others there is one machine: a job does at most a tick of service
 in a tick, ``shortest`` complete it, each takes ``area / shortest`` of the GPUs, and no schedule of the class gives
-more than all of them (``analysis/certificates/demands.py``). That is what HADAR-any asks for, with one type.
+more than all of them (``analysis/certificates/checked_class.py``). That is what HADAR-any asks for, with one type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.price_steps import Prices, improve
 from shadowprice.analysis.certificates.speeds import types_alone
@@ -42,7 +42,7 @@ class RoundMarket:
     ----------
     kind : str
         Name of the bound in a certificate.
-    demands : ClassDemands
+    schedules : CheckedClass
     utilities : JobUtilities
     jobs : list of BoundedJob
         Without their utilities; with them prices are searched for.
@@ -53,32 +53,35 @@ class RoundMarket:
     """
 
     kind: str
-    demands: ClassDemands
+    schedules: CheckedClass
     utilities: JobUtilities
     jobs: list[BoundedJob]
     capacity: NDArray[np.int64]
     parts: int
 
     @classmethod
-    def of(cls, instance: Instance, demands: ClassDemands, utilities: JobUtilities) -> RoundMarket:
+    def of(
+        cls, instance: Instance, schedules: CheckedClass, utilities: JobUtilities
+    ) -> RoundMarket:
         """Types where nothing but these matters, else one machine; of the jobs that count."""
-        if demands.gangs and types_alone(instance):
+        work = schedules.work
+        if work.gangs and types_alone(instance):
             types, of_node = run_speed.gpu_types(instance.cluster)
             sizes = [node.gpus for node in instance.cluster.nodes]
             capacity = np.bincount(of_node, weights=sizes, minlength=len(types)).astype(np.int64)
             rows = zip(
-                demands.gang,
-                demands.release,
+                work.gang,
+                work.arrival,
                 run_speed.alone_ticks(instance).tolist(),
                 strict=True,
             )
             jobs = [BoundedJob(g, r, tuple(row), Fraction(1), ()) for g, r, row in rows]
-            return cls(TYPED, demands, utilities, jobs, capacity, 1)
-        relaxed, parts = demands.searched()
+            return cls(TYPED, schedules, utilities, jobs, capacity, 1)
+        relaxed, parts = schedules.searched()
         most = ceil(relaxed.total_gpus * relaxed.speedup)
         columns = zip(relaxed.gpus, relaxed.release, relaxed.work, strict=True)
         jobs = [BoundedJob(min(g, most), r, (p,), Fraction(1), ()) for g, r, p in columns]
-        return cls("round-prices", demands, utilities, jobs, np.array([most]), parts)
+        return cls("round-prices", schedules, utilities, jobs, np.array([most]), parts)
 
     def in_whole_rounds(self) -> RoundMarket:
         """The same of schedules in whole rounds alone; of prices by type."""
@@ -96,7 +99,7 @@ class RoundMarket:
         """Upper bound of the total utility from prices, shape (rounds, types), in a unit; as the checker has it."""
         whole_rounds = self.kind == WHOLE_ROUNDS
         record = self.record(unit, prices)
-        return self.demands.most_earned(self.utilities, record, whole_rounds=whole_rounds)
+        return self.schedules.most_earned(self.utilities, record, whole_rounds=whole_rounds)
 
     def record(self, unit: Fraction, prices: NDArray[np.int64]) -> dict[str, Any]:
         """The bound's record."""
@@ -159,12 +162,12 @@ def search(
     jobs, length, capacity = market.valued(rounds), market.utilities.length, market.capacity
     start: Prices = none.astype(np.float64)
     for origin, prices in offered.items():
-        found = any_schedule.bound(jobs, capacity, prices, length, SCALES)
-        value = market.bound(found.unit, found.prices)
-        yield UtilityPrices(origin, found.unit, found.prices, value)
+        best = any_schedule.bound(jobs, capacity, prices, length, SCALES)
+        value = market.bound(best.unit, best.prices)
+        yield UtilityPrices(origin, best.unit, best.prices, value)
         if value < lowest:
-            lowest, start = value, found.prices.astype(np.float64) * float(found.unit)
+            lowest, start = value, best.prices.astype(np.float64) * float(best.unit)
     better = improve(jobs, capacity, start, length, float(earned), budget_s)
-    found = any_schedule.bound(jobs, capacity, better, length, [Fraction(1)])
-    value = market.bound(found.unit, found.prices)
-    yield UtilityPrices("improved prices", found.unit, found.prices, value)
+    bound = any_schedule.bound(jobs, capacity, better, length, [Fraction(1)])
+    value = market.bound(bound.unit, bound.prices)
+    yield UtilityPrices("improved prices", bound.unit, bound.prices, value)

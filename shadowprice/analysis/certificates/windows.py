@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
-from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.records import Record, text_of
 from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.completions.completion_search import Cut, Part, Priced
 from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
@@ -17,17 +17,15 @@ from shadowprice.solvers.offline.one_pool import describes_unfailing
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
-    from shadowprice.solvers.offline.bounds import RelaxedJobs
+    from shadowprice.solvers.offline.bounds import Relaxation
     from shadowprice.solvers.offline.completions.completion_search import (
         CompletionTree,
         SearchedOptimum,
     )
 
-Record = dict[str, Any]
-
 
 def window_bounds(
-    instance: Instance, jobs: RelaxedJobs, effort_s: float
+    instance: Instance, jobs: Relaxation, effort_s: float
 ) -> Iterator[BoundCandidate]:
     """Bounds of the search over windows of completions, which ends with the preemptive optimum; none of many jobs.
 
@@ -35,7 +33,7 @@ def window_bounds(
     ----------
     instance : Instance
         Whose schedules they are; where nothing is charged and speeds are alike the search has one of them.
-    jobs : RelaxedJobs
+    jobs : Relaxation
         Gangs of which no two are on a GPU.
     effort_s : float
         Time for the search [s].

@@ -115,5 +115,5 @@ def assumed_s(outcome: Outcome, policy: Asrpt) -> tuple[NDArray[np.float64], NDA
         run_s = predicted / jobs.throughput[:, columns].max(axis=1)
     else:
         run_s = predicted
-    told_s = np.clip(np.ceil(run_s / TICK_S) * TICK_S, TICK_S, MAX_TIME_S)
-    return share, np.ceil(told_s * policy.stretch * TICKS_PER_S) / TICKS_PER_S
+    rounded_s = np.clip(np.ceil(run_s / TICK_S) * TICK_S, TICK_S, MAX_TIME_S)
+    return share, np.ceil(rounded_s * policy.stretch * TICKS_PER_S) / TICKS_PER_S

@@ -196,8 +196,8 @@ def guarantee(outcome: Outcome, run: DescribedRun) -> Statement | None:
     outcome : Outcome
         Of the run that is described.
     """
-    found = (each.guarantee(outcome, run) for each in theorems().values())
-    return next((each for each in found if each is not None), None)
+    stated = (each.guarantee(outcome, run) for each in theorems().values())
+    return next((each for each in stated if each is not None), None)
 
 
 def compare_with_certificate(
@@ -231,5 +231,5 @@ def known_bound(outcome: Outcome, run: DescribedRun) -> KnownBound | None:
     On the utility of ``hadar-committed`` there is one (``proofs/hadar/competitive.py``), but it is
     about a total that is maximised, which says nothing about completion times.
     """
-    found = [each.known_bound(outcome, run) for each in theorems().values()]
-    return min((each for each in found if each is not None), key=lambda b: b.factor, default=None)
+    known = [each.known_bound(outcome, run) for each in theorems().values()]
+    return min((each for each in known if each is not None), key=lambda b: b.factor, default=None)

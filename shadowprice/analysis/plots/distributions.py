@@ -84,8 +84,8 @@ def ratio_bars(
     drawn = {label: _height(ratio) for label, ratio in ratios.items()}
     top = 1.04 * max([*(height for height in drawn.values() if height is not None), 1.0])
     for k, ((label, ratio), colour) in enumerate(zip(ratios.items(), cycle(COLOURS), strict=False)):
-        found = drawn[label]
-        height = top if found is None else found
+        bars = drawn[label]
+        height = top if bars is None else bars
         hatch = None if proven.get(label, False) else "///"
         axes.bar(k, height, color=colour, hatch=hatch, edgecolor="white", width=0.7)
         text = "no bound" if ratio is None or ratio == math.inf else at_most(ratio)

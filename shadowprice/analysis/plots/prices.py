@@ -91,8 +91,10 @@ def plot_prices(outcome: Outcome) -> Figure:
     panels[-1].set_xlabel(f"time [{name}]")
     figure.supylabel("price [utility per GPU and round]", fontsize=10)
     known = outcome.prices is not None and outcome.prices.known
-    told = "given" if known else "estimated from the jobs seen"
-    figure.suptitle(f"{outcome.policy}: price of a GPU by node; its bounds are {told}", fontsize=11)
+    source = "given" if known else "estimated from the jobs seen"
+    figure.suptitle(
+        f"{outcome.policy}: price of a GPU by node; its bounds are {source}", fontsize=11
+    )
     return figure
 
 

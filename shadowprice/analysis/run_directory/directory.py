@@ -231,8 +231,8 @@ def _described(directory: Path) -> tuple[RunFile, Description, Path]:
 
 def _instance(directory: Path) -> Instance:
     path = directory / INSTANCE
-    found = read_written(read_json(path), str(path))
-    return found.instance(parsed(directory / WORKLOAD, read_workload), str(path))
+    written = read_written(read_json(path), str(path))
+    return written.instance(parsed(directory / WORKLOAD, read_workload), str(path))
 
 
 def _check_recorded(outcome: VerifiedRun, described: Description, directory: Path) -> None:

@@ -169,9 +169,9 @@ def check_digests(described: Description, directory: Path, data: Sequence[str]) 
         If one is not what was saved.
     """
     recorded = described["sha256"]
-    found = {name: file_sha256(directory / name) for name in data}
-    found[RUN] = sha256(_canonical(described))
-    for name, digest in found.items():
+    digests = {name: file_sha256(directory / name) for name in data}
+    digests[RUN] = sha256(_canonical(described))
+    for name, digest in digests.items():
         if recorded.get(name) != digest:
             raise VerificationError(
                 f"{directory / name}: is not what was saved: its SHA-256 is {digest}, "
@@ -179,7 +179,7 @@ def check_digests(described: Description, directory: Path, data: Sequence[str]) 
             )
 
 
-def check_metrics(recorded: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
+def check_metrics(recorded: Mapping[str, Any], metrics: Mapping[str, Any], path: Path) -> None:
     """Compare recorded metrics with those of the checked run.
 
     Raises
@@ -187,7 +187,7 @@ def check_metrics(recorded: Mapping[str, Any], found: Mapping[str, Any], path: P
     VerificationError
         Naming the first that differs.
     """
-    for key, value in found.items():
+    for key, value in metrics.items():
         if recorded.get(key) != value:
             raise VerificationError(
                 f"{path}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}"
@@ -203,9 +203,9 @@ def read_description(path: Path) -> Description:
         If it is anything else.
     """
     described: Description = read_json(path)
-    if (found := _format_of(described, path)) != FORMAT:
+    if (number := _format_of(described, path)) != FORMAT:
         raise InputError(
-            f"{path}: is a run of format {found}, written by version {described.get('version', '1')}, expected one of "
+            f"{path}: is a run of format {number}, written by version {described.get('version', '1')}, expected one of "
             f"format {FORMAT}; simulate it again, or read it with that version"
         )
     return described
@@ -213,10 +213,10 @@ def read_description(path: Path) -> Description:
 
 def _format_of(described: object, path: Path) -> int:
     """Number of the format of a run, known or not."""
-    found = described.get("format") if isinstance(described, dict) else described
-    if type(found) is not int or not 1 <= found <= FORMAT:
-        raise InputError(f"{path}: format is {shown(found)}, expected a run of format {FORMAT}")
-    return found
+    number = described.get("format") if isinstance(described, dict) else described
+    if type(number) is not int or not 1 <= number <= FORMAT:
+        raise InputError(f"{path}: format is {shown(number)}, expected a run of format {FORMAT}")
+    return number
 
 
 def parsed(path: Path, read: Callable[[Path], T]) -> T:

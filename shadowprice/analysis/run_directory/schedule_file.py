@@ -91,11 +91,11 @@ class ScheduleFile:
             raise InputError(f"{path}: no such file")
         self.path = path
         self._file: pq.ParquetFile = parsed(path, pq.ParquetFile)
-        found = {field.name: field.type for field in self._file.schema_arrow}
+        types = {field.name: field.type for field in self._file.schema_arrow}
         expected = {field.name: field.type for field in _SCHEMA}
-        if found != expected:
+        if types != expected:
             raise InputError(
-                f"{path}: columns are {', '.join(found)}, expected {', '.join(expected)} of their types"
+                f"{path}: columns are {', '.join(types)}, expected {', '.join(expected)} of their types"
             )
         metadata = self._file.metadata
         groups = range(metadata.num_row_groups)

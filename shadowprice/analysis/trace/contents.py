@@ -150,9 +150,9 @@ def contents(workload: Workload, cluster: Cluster | None = None) -> Contents:
     known = able & np.isfinite(workload.limit_s)
     load = None
     if cluster is not None and cluster.physical_gpus and len(workload.select(able)) > 1:
-        kept = workload.select(able)
-        if kept.arrival_s[-1] > kept.arrival_s[0]:
-            load = offered_load(kept, cluster.physical_gpus, run_s[able])
+        runnable = workload.select(able)
+        if runnable.arrival_s[-1] > runnable.arrival_s[0]:
+            load = offered_load(runnable, cluster.physical_gpus, run_s[able])
     core_h = np.where(able & workload.on_cores, workload.gpus * run_s, 0.0) / HOUR_S
 
     def parts(values: NDArray[np.object_], unknown: str = UNKNOWN) -> tuple[Part, ...]:
@@ -237,10 +237,10 @@ def _parts(
         rest = [order[MOST_GROUPS:]] if len(order) > MOST_GROUPS else []
         groups = [[each] for each in order[:MOST_GROUPS]] + rest
     total_h, able = float(hours.sum()), np.isfinite(run_s)
-    found = []
+    parts = []
     for group in groups:
         mine = run_s[np.isin(of, group) & able]
-        found.append(
+        parts.append(
             Part(
                 name=names[group[0]] if len(group) == 1 else OTHERS,
                 jobs=int(jobs[group].sum()),
@@ -250,7 +250,7 @@ def _parts(
                 median_s=float(np.median(mine)) if len(mine) else math.nan,
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def _recurrence(workload: Workload, run_s: NDArray[np.float64]) -> Recurrence | None:
@@ -269,9 +269,9 @@ def _recurrence(workload: Workload, run_s: NDArray[np.float64]) -> Recurrence | 
 
 def _quantiles(values: NDArray[np.float64]) -> dict[str, float]:
     ranks = metrics.percentiles(values, QUANTILES)
-    found = {f"p{rank}": value for rank, value in zip(QUANTILES, ranks, strict=True)}
-    told = {**found, "mean": metrics.mean(values)}
-    return {name: math.nan if value is None else value for name, value in told.items()}
+    quantiles = {f"p{rank}": value for rank, value in zip(QUANTILES, ranks, strict=True)}
+    numbers = {**quantiles, "mean": metrics.mean(values)}
+    return {name: math.nan if value is None else value for name, value in numbers.items()}
 
 
 def _finite(value: object) -> object:

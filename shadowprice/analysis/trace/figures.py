@@ -22,10 +22,10 @@ _GRID = "#e4e4e4"
 _INK = "#1a1a1a"
 
 
-def arrivals_figure(workload: Workload, found: Contents) -> go.Figure:
+def arrivals_figure(workload: Workload, contents: Contents) -> go.Figure:
     """Arrivals over time, and by hour of the day counted from the first."""
-    unit_s, unit = time_unit(max(found.span_s, 1.0))
-    bins = np.linspace(0.0, max(found.span_s, 1.0), 121)
+    unit_s, unit = time_unit(max(contents.span_s, 1.0))
+    bins = np.linspace(0.0, max(contents.span_s, 1.0), 121)
     count, _ = np.histogram(workload.arrival_s - workload.arrival_s[0], bins)
     figure = make_subplots(
         rows=1, cols=2, column_widths=[0.62, 0.38], horizontal_spacing=0.1, shared_yaxes=False
@@ -45,7 +45,7 @@ def arrivals_figure(workload: Workload, found: Contents) -> go.Figure:
     figure.add_trace(
         go.Bar(
             x=list(range(24)),
-            y=list(found.by_hour),
+            y=list(contents.by_hour),
             marker_color=COLOURS[0],
             hovertemplate="hour %{x}: %{y} jobs<extra></extra>",
         ),
@@ -83,13 +83,15 @@ def shares_figure(parts: Sequence[Part], what: str) -> go.Figure:
     return _styled(figure, 280, legend=True)
 
 
-def durations_figure(workload: Workload, found: Contents, run_s: NDArray[np.float64]) -> go.Figure:
+def durations_figure(
+    workload: Workload, contents: Contents, run_s: NDArray[np.float64]
+) -> go.Figure:
     """Distribution of run times, of all jobs and of the classes with most GPU time."""
     figure = go.Figure()
     able = np.isfinite(run_s)
     lines = [("all jobs", run_s[able])]
-    if len(found.by_class) > 1:
-        named = [part.name for part in found.by_class][:MOST_LINES]
+    if len(contents.by_class) > 1:
+        named = [part.name for part in contents.by_class][:MOST_LINES]
         lines += [(name, run_s[able & (workload.job_class == name)]) for name in named]
     for place, (name, values) in enumerate(lines):
         if not len(values):

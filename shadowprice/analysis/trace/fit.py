@@ -130,7 +130,7 @@ def fit(workload: Workload) -> Fit:
     )
 
 
-def write_fit(found: Fit, source: str, path: Path) -> None:
+def write_fit(fit: Fit, source: str, path: Path) -> None:
     """Write the parameters as JSON, for ``generate --parameters``.
 
     Raises
@@ -139,15 +139,15 @@ def write_fit(found: Fit, source: str, path: Path) -> None:
         If it cannot be written.
     """
     intervals = {
-        name: [getattr(found, name).low, getattr(found, name).high]
+        name: [getattr(fit, name).low, getattr(fit, name).high]
         for name in ("median_s", "sigma", "jobs_per_hour")
     }
     document = {
         "generator": GENERATOR,
-        "parameters": found.parameters(),
+        "parameters": fit.parameters(),
         "intervals_95": intervals,
-        "distance": found.distance,
-        "gap_cv": found.gap_cv,
+        "distance": fit.distance,
+        "gap_cv": fit.gap_cv,
         "fitted_to": source,
     }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -173,18 +173,18 @@ def read_parameters(path: Path) -> tuple[str, dict[str, Any]]:
     InputError
         If the file is unreadable or has other entries.
     """
-    found = decode(_FitFile, read_json(path), str(path))
-    parameters = dict(found.parameters)
+    written = decode(_FitFile, read_json(path), str(path))
+    parameters = dict(written.parameters)
     shares = parameters.get("gang_shares")
     if isinstance(shares, dict):
         try:
             parameters["gang_shares"] = {int(gang): share for gang, share in shares.items()}
         except ValueError:
             raise InputError(f"{path}: gang_shares, expected whole numbers of GPUs") from None
-    return found.generator, parameters
+    return written.generator, parameters
 
 
-def parameters_for(name: str, path: Path, given: dict[str, Any]) -> dict[str, Any]:
+def parameters_for(name: str, path: Path, chosen: dict[str, Any]) -> dict[str, Any]:
     """Parameters for a generator: those of a file, and those given in place of them.
 
     A load that is given takes the place of the file's rate of arrivals.
@@ -197,9 +197,9 @@ def parameters_for(name: str, path: Path, given: dict[str, Any]) -> dict[str, An
     generator, parameters = read_parameters(path)
     if generator != name:
         raise InputError(f"{path}: is for generator {generator!r}, expected {name!r}")
-    if "load" in given:
+    if "load" in chosen:
         parameters.pop("jobs_per_hour", None)
-    return {**parameters, **given}
+    return {**parameters, **chosen}
 
 
 def _about(value: float, error: float) -> FittedParameter:

@@ -15,38 +15,39 @@ NO_NUMBER = "none"
 """Stands for numbers that a trace does not have, such as the time between the arrivals of one job."""
 
 
-def summary_rows(found: Contents, cluster: Cluster | None) -> list[tuple[str, str]]:
+def summary_rows(contents: Contents, cluster: Cluster | None) -> list[tuple[str, str]]:
     """Numbers of a whole trace as (name, text)."""
     rows = [
-        ("jobs", f"{found.jobs:,}"),
-        ("from first to last arrival [h]", f"{found.span_s / 3600:,.2f}"),
-        ("GPU time [GPU-h]", f"{found.gpu_h:,.1f}"),
+        ("jobs", f"{contents.jobs:,}"),
+        ("from first to last arrival [h]", f"{contents.span_s / 3600:,.2f}"),
+        ("GPU time [GPU-h]", f"{contents.gpu_h:,.1f}"),
         *(
-            [("time of cores without GPUs [core-h]", f"{found.core_h:,.1f}")]
-            if found.core_h
+            [("time of cores without GPUs [core-h]", f"{contents.core_h:,.1f}")]
+            if contents.core_h
             else []
         ),
-        ("mean time between arrivals [s]", _text(found.mean_gap_s, ",.2f")),
-        ("its coefficient of variation (Poisson: 1)", _text(found.gap_cv, ",.2f")),
-        ("jobs that arrive with the one before", _text(found.same_moment, ".1%")),
+        ("mean time between arrivals [s]", _text(contents.mean_gap_s, ",.2f")),
+        ("its coefficient of variation (Poisson: 1)", _text(contents.gap_cv, ",.2f")),
+        ("jobs that arrive with the one before", _text(contents.same_moment, ".1%")),
     ]
     rows += [
-        (f"run time, {name} [s]", _text(value, ",.1f")) for name, value in found.durations_s.items()
+        (f"run time, {name} [s]", _text(value, ",.1f"))
+        for name, value in contents.durations_s.items()
     ]
-    if found.of_limit:
-        share = found.of_limit["p50"]
+    if contents.of_limit:
+        share = contents.of_limit["p50"]
         rows.append(("run time over submitted limit, median", f"{share:.3f}"))
-    if found.recurrence is not None:
-        again = found.recurrence
+    if contents.recurrence is not None:
+        again = contents.recurrence
         rows.append(("groups of jobs that recur", f"{again.groups:,}"))
         rows.append(("jobs in them", f"{again.jobs:,} ({again.share_of_jobs:.1%})"))
         rows.append(("longest over shortest run in a group, median", f"{again.median_spread:.2f}"))
     else:
         rows.append(("groups of jobs that recur", "not known"))
     if cluster is not None:
-        load = "none: all arrive at one moment" if found.load is None else f"{found.load:.3f}"
+        load = "none: all arrive at one moment" if contents.load is None else f"{contents.load:.3f}"
         rows.append((f"load offered to {cluster.physical_gpus:,} GPUs", load))
-        rows.append(("jobs that can never run there", f"{found.infeasible:,}"))
+        rows.append(("jobs that can never run there", f"{contents.infeasible:,}"))
     return rows
 
 
@@ -54,14 +55,14 @@ def _text(value: float, form: str) -> str:
     return NO_NUMBER if math.isnan(value) else format(value, form)
 
 
-def parts_of(found: Contents) -> list[tuple[str, Sequence[Part]]]:
+def parts_of(contents: Contents) -> list[tuple[str, Sequence[Part]]]:
     """Jobs by what the trace tells of them: gang, class, tenant, outcome, GPU types."""
     every = (
-        ("GPUs of the gang", found.by_gang),
-        ("class", found.by_class),
-        ("tenant", found.by_tenant),
-        ("outcome", found.by_outcome),
-        ("allowed GPU types", found.by_type),
+        ("GPUs of the gang", contents.by_gang),
+        ("class", contents.by_class),
+        ("tenant", contents.by_tenant),
+        ("outcome", contents.by_outcome),
+        ("allowed GPU types", contents.by_type),
     )
     return [(what, parts) for what, parts in every if parts]
 
@@ -108,14 +109,14 @@ def trace_page(
         shares_figure,
     )
 
-    found, run_s = contents(workload, cluster), run_times_s(workload, cluster)
+    numbers, run_s = contents(workload, cluster), run_times_s(workload, cluster)
     gpus = None if cluster is None else cluster.physical_gpus
-    rows = Sheet(("", ""), summary_rows(found, cluster), words=1)
+    rows = Sheet(("", ""), summary_rows(numbers, cluster), words=1)
     hours = "Hours are counted from the first arrival, not by the clock of the log."
     demand = "GPUs that would be held if every job ran from its arrival, on its fastest GPU type."
-    lines = f"Up to {MOST_LINES} classes, those with most GPU time." if found.by_class else ""
-    arrivals = figure_html("arrivals", arrivals_figure(workload, found))
-    durations = figure_html("durations", durations_figure(workload, found, run_s))
+    lines = f"Up to {MOST_LINES} classes, those with most GPU time." if numbers.by_class else ""
+    arrivals = figure_html("arrivals", arrivals_figure(workload, numbers))
+    durations = figure_html("durations", durations_figure(workload, numbers, run_s))
     held = figure_html("demand", demand_figure(workload, run_s, gpus))
     sections = [
         Section("In numbers", [rows]),
@@ -124,7 +125,7 @@ def trace_page(
         Section("Demand", [held], demand),
     ]
     heads = ("jobs", "share of jobs", "share of GPU time", "median run time [s]")
-    for place, (what, parts) in enumerate(parts_of(found)):
+    for place, (what, parts) in enumerate(parts_of(numbers)):
         picture = figure_html(f"parts{place}", shares_figure(parts, what))
         sheet = Sheet((what, *heads), [part_row(part) for part in parts], words=1)
         sections.append(Section(f"By {what}", [picture, sheet]))
@@ -133,16 +134,16 @@ def trace_page(
         sections.append(Section("Rows of the file", [Sheet(("",), cells, words=1)]))
     return page(
         f"Trace {workload.source}",
-        _sentence(found),
+        _sentence(numbers),
         sections,
         library=library,
         made_by=made_by,
     )
 
 
-def _sentence(found: Contents) -> str:
-    wide = max(found.by_gang, key=lambda part: part.share_of_gpu_time)
+def _sentence(contents: Contents) -> str:
+    wide = max(contents.by_gang, key=lambda part: part.share_of_gpu_time)
     return (
-        f"{found.jobs:,} jobs in {found.span_s / 3600:,.1f} hours with {found.gpu_h:,.0f} GPU-hours; the gang "
+        f"{contents.jobs:,} jobs in {contents.span_s / 3600:,.1f} hours with {contents.gpu_h:,.0f} GPU-hours; the gang "
         f"with most of them is {wide.name}: {_text(wide.share_of_gpu_time, '.0%')}."
     )

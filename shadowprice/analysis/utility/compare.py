@@ -42,7 +42,7 @@ KNOWS = frozenset(
         Feature.CHARGES,  # who pays them has less time
         Feature.SHARING,  # of schedules in which nobody does
         Feature.CORES,  # are GPUs of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )
@@ -166,8 +166,8 @@ class UtilityComparison:
 
     def sentences(self) -> list[str]:
         """The result in words."""
-        told = [row.sentence() for row in self.rows]
-        return told if self.plan is None else [*told, self.plan.sentence(self.bound)]
+        lines = [row.sentence() for row in self.rows]
+        return lines if self.plan is None else [*lines, self.plan.sentence(self.bound)]
 
     def plot(self) -> Figure:
         """CDFs of job completion times beside bars of certified ratios."""
@@ -236,27 +236,27 @@ def compare_utility(
         given twice, or a run is outside of what the bounds are about: job graphs, shared GPUs,
         several copies of a job, presets that change the workload.
     """
-    chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
+    chosen, inputs = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
     outcomes: dict[str, Outcome] = {}
     for name, policy in by_name(policies, sealed=chosen.sealed).items():
         progress(f"simulating {name}")
         # Prices are kept of the policies that set some, and not asked of the others.
         unpriced = replace(chosen, prices=False)
-        run = prepare_run(given, None, policy, unpriced, drop_infeasible=drop_infeasible)
+        run = prepare_run(inputs, None, policy, unpriced, drop_infeasible=drop_infeasible)
         outcomes[name] = execute_bounded(replace(run, name=name).keeping_prices())
     round_s = chosen.round_s or ROUND_S
     for outcome in outcomes.values():
         expect_comparable(outcome, next(iter(outcomes.values())).instance)
     runs = EarningRuns.of(outcomes, utility, round_s)
     progress("looking for the offline optimum")
-    found = _optimum(runs, round_s, budget_s, model)
+    optimal = _optimum(runs, round_s, budget_s, model)
     progress("bounding the utility")
-    offered = {} if found is None else {"the offline optimum's prices": found.prices}
+    offered = {} if optimal is None else {"the offline optimum's prices": optimal.prices}
     bound = runs.bound(budget_s, offered)
     plan = (
         None
-        if found is None
-        else UtilityPlan(found.utility, found.bound, found.proven, found.edits)
+        if optimal is None
+        else UtilityPlan(optimal.utility, optimal.bound, optimal.proven, optimal.edits)
     )
     return UtilityComparison(utility, round_s, _rows(runs.earned, bound), bound, plan, outcomes)
 

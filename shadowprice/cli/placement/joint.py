@@ -48,12 +48,12 @@ def joint_command(
     from shadowprice.models.asrpt_joint import Jobs
     from shadowprice.solvers.asrpt.joint import best_joint_plan, enough_slots
 
-    found, nodes = tuple(load_job_graph(path) for path in graphs), Cluster.load(cluster)
+    job_graphs, nodes = tuple(load_job_graph(path) for path in graphs), Cluster.load(cluster)
     network = asked_network(terms, nodes)
-    counts = _whole("--iterations", iterations, len(found), least=1)
-    ready = _whole("--release", release, len(found), least=0)
+    counts = _whole("--iterations", iterations, len(job_graphs), least=1)
+    ready = _whole("--release", release, len(job_graphs), least=0)
     rooms = tuple(nodes.gpus_per_node.tolist())
-    jobs = Jobs(found, counts, ready, rooms, network, slot_s, 1)
+    jobs = Jobs(job_graphs, counts, ready, rooms, network, slot_s, 1)
     jobs = replace(jobs, horizon=enough_slots(jobs))
     plan = best_joint_plan(jobs, time_limit_s=budget_s)
 

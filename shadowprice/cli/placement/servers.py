@@ -78,14 +78,14 @@ def sentence(job: ServerJob, rule: ServerPlacement, best: ServerPlacement) -> st
     )
     if best.edited:
         claim += ", of the model as it was edited"
-    told = (
+    text = (
         f"busiest node: {rule.busiest_mb:g} MB an iteration by placement skew, {best.busiest_mb:g} MB "
         f"at best ({claim})"
     )
     if best.proven and best.busiest_mb > 0:
         factor = math.ceil(1000 * rule.busiest_mb / best.busiest_mb - 1e-6) / 1000
-        told += f"; the rule is within {factor:.3f}x of the best placement of these {job.workers} workers"
-    return told
+        text += f"; the rule is within {factor:.3f}x of the best placement of these {job.workers} workers"
+    return text
 
 
 def _report(skew: float, rule: ServerPlacement, best: ServerPlacement) -> dict[str, Any]:

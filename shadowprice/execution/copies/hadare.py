@@ -19,7 +19,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.copies import CopyRules
-from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder
+from shadowprice.solvers.hadar.copy_assignment import ORDERS, CopyOrder
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import COPIES
 
@@ -107,9 +107,9 @@ class HadarE:
         """
         return run_copies(instance, self.scores(), CopyWidth(self.width).gpus)
 
-    def simulator(self, given: Mapping[str, Any]) -> Simulator:
+    def simulator(self, values: Mapping[str, Any]) -> Simulator:
         """The loop of a run; rates of pairs and samples are of no use to it, as to most policies."""
-        round_s, seed = given.get("round_s"), given.get("seed", 0)
+        round_s, seed = values.get("round_s"), values.get("seed", 0)
         chosen = self if round_s is None else replace(self, round_s=round_s)
         order = chosen.order if isinstance(chosen.order, str) else type(chosen.order).__name__
         told = {each.name: getattr(chosen, each.name) for each in fields(chosen)}
@@ -133,11 +133,11 @@ class HadarE:
             reads=KNOWS,
         )
 
-    def _refusal(self, switch: str, value: object) -> str:
+    def _refusal(self, option: str, value: object) -> str:
         # Large values are told by what they are.
         said = repr(value) if isinstance(value, str | float | int) else type(value).__name__
         return (
-            f"policy {self.name!r} does not take the switch {switch!r}, got {said}: "
+            f"policy {self.name!r} does not take the option {option!r}, got {said}: "
             "copies of jobs hold whole nodes for whole rounds; it has parameters of its own, as in "
             f"{self.name}:round_s=360,restart_s=10,max_copies=3,width=gang"
         )

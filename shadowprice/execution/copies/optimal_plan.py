@@ -23,7 +23,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.models import hadare
 from shadowprice.models.hadare import CopiesInRounds
-from shadowprice.solvers.hadar.copies import ORDERS
+from shadowprice.solvers.hadar.copy_assignment import ORDERS
 from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down
 from shadowprice.solvers.programs.compile import OptimalityEvidence, SolverOptions, compile_model
 

@@ -30,7 +30,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.copies import CopyRules, total_steps
-from shadowprice.solvers.hadar.copies import (
+from shadowprice.solvers.hadar.copy_assignment import (
     ByArrival,
     CopyOrder,
     NodeGrant,

@@ -47,7 +47,7 @@ def _in_pool(a: Arrays, gpus: int, pool: int) -> int:
     """First piece of a gang in a pool that has as many free GPUs."""
     if a.run[0].placement == COUNT:
         return _from_stack(a, gpus, pool)
-    found = _together(a, gpus, pool)
+    found = _consolidated(a, gpus, pool)
     if found == NOBODY and a.run[0].placement == PACK:
         found = _spread(a, gpus, pool)
     return found
@@ -205,7 +205,7 @@ def _fullest_other(a: Arrays, gpus: int, pool: int) -> int:
 
 
 @inlined
-def _together(a: Arrays, gpus: int, pool: int) -> int:
+def _consolidated(a: Arrays, gpus: int, pool: int) -> int:
     """A gang on one node, or on wholly free ones and at most one other."""
     node = _fullest_with(a, gpus, pool)
     if node != NOBODY:

@@ -47,7 +47,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     policy : str
         Name of a policy, as options have it; empty for a command.
     predictor, placement : str, optional
-        Switches of the run that are the policy's.
+        Options of the run that are the policy's.
     samples : tuple of float, optional
         Sample of services [GPU-s].
     command : tuple of str
@@ -160,15 +160,15 @@ class Answering:
 
 
 def _loaded(assignment: Assignment) -> Policy:
-    """The policy with its switches.
+    """The policy with its options.
 
     Raises
     ------
     InputError
-        If there is none of this name, or it does not take a switch.
+        If there is none of this name, or it does not take an option.
     """
+    from shadowprice.solvers.registry import configured, taken
     from shadowprice.solvers.registry import policy as policy_by_name
-    from shadowprice.solvers.registry import switched, taken
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
     policy = policy_by_name(assignment.policy)
@@ -183,7 +183,7 @@ def _loaded(assignment: Assignment) -> Policy:
             raise InputError(f"policy {policy.name!r} takes no {name}, got {value!r}")
     if assignment.samples is not None and "samples" in takes:
         given["samples"] = ServiceDistribution(np.array(assignment.samples))
-    return switched(policy, given)
+    return configured(policy, given)
 
 
 def _say(out: BinaryIO, line: bytes) -> None:

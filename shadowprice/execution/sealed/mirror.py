@@ -114,7 +114,7 @@ class Mirror:
         """The state as it is when the next decision is due."""
         state = self.state
         if self._decision is not None:
-            self._carry_out(self._decision, dict(due.cpu_memory))
+            self._apply(self._decision, dict(due.cpu_memory))
         for listed in (state.arrived, state.finished, state.failed, state.changed_nodes):
             listed.clear()
         state.now_s = due.now_s
@@ -128,7 +128,7 @@ class Mirror:
         self._note(due)
         return state
 
-    def _carry_out(self, decision: Decision, cpu_memory: dict[int, RunCpuMemory]) -> None:
+    def _apply(self, decision: Decision, cpu_memory: dict[int, RunCpuMemory]) -> None:
         """Stops, those that go on otherwise, and starts; numbers follow in progress."""
         state = self.state
         for job in decision.stops:

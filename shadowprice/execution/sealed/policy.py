@@ -51,8 +51,8 @@ _NOT_READ = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True)
-class RunSwitches:
-    """Switches of a run that are the policy's to follow; one that does not take them refuses them.
+class SealedOptions:
+    """Options of a run that are the policy's to follow; one that does not take them refuses them.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class SealedPolicy:
         A policy's name as options have it, ``mine.py:Widest``; or a command, program and arguments, that speaks the
         protocol (:mod:`shadowprice.execution.sealed.protocol`) on its input and output.
     limits : ProcessLimits, optional
-    switches : RunSwitches, optional
+    options : SealedOptions, optional
     allowed : collection of Knowledge, optional
         What it may declare; everything if not given.
     fresh_runs : bool
@@ -98,7 +98,7 @@ class SealedPolicy:
     Raises
     ------
     InputError
-        If there is no such policy, it does not take a switch, or declares what is not allowed.
+        If there is no such policy, it does not take an option, or declares what is not allowed.
     PolicyError
         If its process cannot be started, ends, or answers otherwise than in the protocol.
 
@@ -114,12 +114,12 @@ class SealedPolicy:
         policy: str | Sequence[str],
         limits: ProcessLimits | None = None,
         *,
-        switches: RunSwitches | None = None,
+        options: SealedOptions | None = None,
         allowed: Collection[Knowledge] | None = None,
         fresh_runs: bool = True,
     ) -> None:
         self.limits, self._fresh_runs = limits or ProcessLimits(), fresh_runs
-        self._assignment = _assignment(policy, self.limits, switches or RunSwitches())
+        self._assignment = _assignment(policy, self.limits, options or SealedOptions())
         self._what = policy if isinstance(policy, str) else " ".join(policy)
         self._process: SealedProcess | None = None
         self._fresh = self._serves = False
@@ -240,7 +240,7 @@ class SealedPolicy:
 
 
 def _assignment(
-    policy: str | Sequence[str], limits: ProcessLimits, switches: RunSwitches
+    policy: str | Sequence[str], limits: ProcessLimits, options: SealedOptions
 ) -> Assignment:
     if isinstance(policy, str):
         files = [Path(each).expanduser().absolute() for each in code_in(policy)]
@@ -249,9 +249,9 @@ def _assignment(
             limits=limits,
             files=tuple(dict.fromkeys(map(str, (*files, *siblings)))),
             policy=code_from_here(policy),
-            predictor=switches.predictor,
-            placement=switches.placement,
-            samples=switches.samples,
+            predictor=options.predictor,
+            placement=options.placement,
+            samples=options.samples,
         )
     command = [_absolute(each) for each in policy]
     program = shutil.which(command[0]) if command else None

@@ -207,14 +207,16 @@ def execute_command(
         print_plan(plan(settings), form)
         return
     run = execute_queue if queued else execute
-    summary = _carry_out(run, settings, shown=not (no_view or form.option))
+    summary = _run_with_view(run, settings, shown=not (no_view or form.option))
     _say_how_it_ended(settings, summary, form)
     if summary.interrupted:
         raise typer.Exit(0 if queued else INTERRUPTED)
     raise typer.Exit(0 if summary.all_finished else NOT_ALL)
 
 
-def _carry_out(run: Callable[[Settings], Summary], settings: Settings, *, shown: bool) -> Summary:
+def _run_with_view(
+    run: Callable[[Settings], Summary], settings: Settings, *, shown: bool
+) -> Summary:
     from shadowprice.hosts.cli.view import Following
 
     if not shown:

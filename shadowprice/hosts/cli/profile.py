@@ -94,14 +94,14 @@ def profile_command(
     )
 
 
-def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
+def _record(measurement: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
     """Record of the measurement of a table: finite numbers only, for JSON has no others."""
     from shadowprice.hosts.profiling.limited_command import CPUS_VARIABLE
 
     bandwidth = storage.memory_gb_per_s_per_cpu
     return {
         "command": command,
-        "units_per_s_by_cpus": {str(cpus): rate for cpus, rate in found.points},
+        "units_per_s_by_cpus": {str(cpus): rate for cpus, rate in measurement.points},
         "dataset_gb": storage.dataset_gb,
         "disk_gb_per_s": storage.disk_gb_per_s,
         "memory_gb_per_s_per_cpu": bandwidth if math.isfinite(bandwidth) else None,
@@ -110,11 +110,11 @@ def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[st
     }
 
 
-def _show(found: Measurement, model: str, gpus: int) -> None:
-    rows = [(str(cpus), f"{rate:.6g}") for cpus, rate in found.points]
+def _show(measurement: Measurement, model: str, gpus: int) -> None:
+    rows = [(str(cpus), f"{rate:.6g}") for cpus, rate in measurement.points]
     print_rows(("CPUs", "units/s"), rows, title=f"{model} on {counted(gpus, 'GPU')}", numbers=True)
-    cpus_per_gpu, memory_gb = found.profile.demand()
+    cpus_per_gpu, memory_gb = measurement.profile.demand()
     print_text(
         f"fastest with {cpus_per_gpu:g} CPUs and {memory_gb:g} GB for each GPU; "
-        f"{len(found.points) + 1} runs instead of {found.cells}"
+        f"{len(measurement.points) + 1} runs instead of {measurement.cells}"
     )

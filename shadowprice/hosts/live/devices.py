@@ -12,7 +12,7 @@ from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.instances.clusters.cpu_memory import CountedCpuMemory
 
-_DRAINED, _TOLD = "drained", "drained_told"
+_DRAINED, _ANNOUNCED = "drained", "drained_told"
 
 
 class Drains:
@@ -43,11 +43,11 @@ class Drains:
 
     def logged(self) -> frozenset[str]:
         """Devices that the log says are drained."""
-        return frozenset(self._ledger.value(_TOLD, ()))
+        return frozenset(self._ledger.value(_ANNOUNCED, ()))
 
     def log(self, uuids: Collection[str]) -> None:
         """Note which devices the log says are drained."""
-        self._ledger.set(_TOLD, sorted(uuids))
+        self._ledger.set(_ANNOUNCED, sorted(uuids))
 
 
 class DevicePool:

@@ -105,17 +105,17 @@ class DeviceHolders:
         self._quarantined: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
 
-    def gang(self, told: Mapping[str, Any], sizes: tuple[int, int] | None) -> None:
+    def gang(self, event: Mapping[str, Any], sizes: tuple[int, int] | None) -> None:
         """Devices that exist, each once, on the nodes that are told, and no fewer or more than a job may have."""
-        devices = told["devices"]
+        devices = event["devices"]
         strange = [device for device in devices if device not in self.node_of]
         need(devices and not strange, "gang", f"no such devices: {strange}")
         need(len(set(devices)) == len(devices), "gang", f"a device is there twice: {devices}")
         where = {device: self.node_of[device] for device in devices}
-        need(told["node_of"] == where, "gang", f"devices are on {where}, not {told['node_of']}")
+        need(event["node_of"] == where, "gang", f"devices are on {where}, not {event['node_of']}")
         nodes = set(where.values())
-        fine = told["ranks"] == len(nodes)
-        need(fine, "gang", f"{told['ranks']!r} ranks on {len(nodes)} nodes")
+        fine = event["ranks"] == len(nodes)
+        need(fine, "gang", f"{event['ranks']!r} ranks on {len(nodes)} nodes")
         if sizes is not None:
             least, most = sizes
             of = f"{least}" if least == most else f"{least} to {most}"

@@ -36,12 +36,12 @@ def simulate_as_executed(
     if run.policy is None or run.instance.overheads.free:
         return execute(run)
     began_s = time.process_time()
-    engine = _UntoldEngine(run.instance, run.policy, run.placement, run.rounds)
+    engine = _UnchargedEngine(run.instance, run.policy, run.placement, run.rounds)
     engine.loop()
     return verified_outcome(run, engine.result(time.process_time() - began_s))
 
 
-class _UntoldHosts(SimulatedHosts):
+class _UnchargedHosts(SimulatedHosts):
     """Simulated hosts, whose debts nobody hears of."""
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
@@ -50,7 +50,7 @@ class _UntoldHosts(SimulatedHosts):
         return ran_s, left_s, 0.0
 
 
-class _UntoldEngine(Engine):
+class _UnchargedEngine(Engine):
     """The loop of simulation, whose policy is told of no charge."""
 
     def __init__(
@@ -60,7 +60,7 @@ class _UntoldEngine(Engine):
         if (
             self.course is None
         ):  # Jobs with courses have hosts of their own, and policies that time them.
-            self.hosts = _UntoldHosts(instance)
+            self.hosts = _UnchargedHosts(instance)
         self.state.environment = replace(self.state.environment, overheads=Overheads())
 
     def _decide(self) -> Decision:

@@ -40,7 +40,7 @@ from shadowprice.hosts.supervision.rank import Supervisor, handle_signals, warm_
 
 MESSAGE_BYTES, MOST_DESCRIPTORS = 1 << 13, 250
 _CLOSED = int(socket.MSG_CMSG_CLOEXEC)  # for what a health check executes
-_KEPT_BYTES = socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
+_DESCRIPTOR_BYTES = socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
 SWEEP_S = 0.02
 _ENCODING = sys.getfilesystemencoding()
 
@@ -89,7 +89,7 @@ class Launcher:
     def _receive(self) -> None:
         assert self.channel is not None
         try:
-            message, kept, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _KEPT_BYTES, _CLOSED)
+            message, kept, _, _ = self.channel.recvmsg(MESSAGE_BYTES, _DESCRIPTOR_BYTES, _CLOSED)
         except OSError:
             message = b""
         if not message:

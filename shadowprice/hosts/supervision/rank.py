@@ -174,13 +174,13 @@ class Supervisor:
         self.deadline = monotonic() + self.ttl_s
         self.poll.register(self.output, POLLIN)
 
-    def _hear(self, told: int) -> bytes:
+    def _hear(self, pipe: int) -> bytes:
         """Last line that the child says until it is the command, or ends; empty if there is none.
 
         Signals to end are passed on: a health check, say, may run.
         """
         said = b""
-        self.poll.register(told, POLLIN)
+        self.poll.register(pipe, POLLIN)
         while True:
             for descriptor, _ in self.poll.poll():
                 data = read(descriptor, MESSAGE_BYTES)
@@ -191,7 +191,7 @@ class Supervisor:
                 elif data:
                     said += data
                 else:
-                    self.poll.unregister(told)
+                    self.poll.unregister(pipe)
                     return said[:-1].rpartition(b"\n")[2] if said.endswith(b"\n") else b""
 
     def _take_signals(self, numbers: bytes) -> None:

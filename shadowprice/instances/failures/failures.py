@@ -1,4 +1,4 @@
-"""Failures as a switch of a run: where faults come from, and what jobs save."""
+"""Failures as an option of a run: where faults come from, and what jobs save."""
 
 from __future__ import annotations
 

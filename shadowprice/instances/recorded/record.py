@@ -37,7 +37,7 @@ class Remedy(StrEnum):
     """The row is about no run; the job is there if other rows are."""
     CUT = "run cut"
     JOINED = "rows joined"
-    KEPT = "kept"
+    UNCHANGED = "kept"
 
 
 class ContradictionKind(StrEnum):
@@ -80,8 +80,8 @@ REMEDIES: Mapping[ContradictionKind, Remedy] = {
     ContradictionKind.REPEATED: Remedy.LEFT_OUT,
     ContradictionKind.NO_SUCH_JOB: Remedy.LEFT_OUT,
     ContradictionKind.AFTER_END: Remedy.CUT,
-    ContradictionKind.BEYOND_ROWS: Remedy.KEPT,
-    ContradictionKind.CLOCK: Remedy.KEPT,
+    ContradictionKind.BEYOND_ROWS: Remedy.UNCHANGED,
+    ContradictionKind.CLOCK: Remedy.UNCHANGED,
     ContradictionKind.REQUEUED: Remedy.JOINED,
     ContradictionKind.HETEROGENEOUS: Remedy.JOINED,
 }

@@ -96,7 +96,7 @@ class ChargesSettings(TermSettings):
 
     def on(self, run: TermContext) -> TermContext:
         """The run with these charges."""
-        return run.switched(overheads=self._overheads())
+        return run.with_options(overheads=self._overheads())
 
     def _overheads(self) -> Overheads:
         return Overheads(self.start_s, self.restart_s, self.migration_s)

@@ -113,7 +113,7 @@ class FailuresSettings(TermSettings):
 
     def on(self, run: TermContext) -> TermContext:
         """The run on nodes that fail."""
-        return run.switched(failures=Failures(self._faults(run.seed), self._checkpoints()))
+        return run.with_options(failures=Failures(self._faults(run.seed), self._checkpoints()))
 
     def _faults(self, seed: int) -> FaultSource:
         """Faults, drawn by a seed where they are drawn and no other is given."""

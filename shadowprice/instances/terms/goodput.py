@@ -66,7 +66,7 @@ class GoodputSettings(TermSettings):
         from shadowprice.instances.goodput.tables import load_applications
 
         term = Goodput(load_applications(self.tables), self.interference)
-        return run.switched(declared=(*run.switches.get("declared", ()), term))
+        return run.with_options(declared=(*run.options.get("declared", ()), term))
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,10 @@ class GraphsSettings(TermSettings):
         """The run with these graphs."""
         network = self.network(run.cluster)
         if self.file is UNSET:
-            return run.switched(network=network, graphs=None)
+            return run.with_options(network=network, graphs=None)
         from shadowprice.instances.graphs.named_graphs import NamedGraphs
 
-        return run.switched(network=network, graphs=NamedGraphs.load(self.file))
+        return run.with_options(network=network, graphs=NamedGraphs.load(self.file))
 
     def network(self, cluster: Cluster) -> Network:
         """Bandwidths that are set, or those of the cluster's nodes where they are not.
@@ -93,9 +93,9 @@ class GraphsSettings(TermSettings):
         return Network(inside, outside, most, self.nic_sharing.value)
 
 
-def _bandwidth(name: str, given: float | UnsetType, of_nodes: Iterable[float]) -> float:
+def _bandwidth(name: str, stated: float | UnsetType, of_nodes: Iterable[float]) -> float:
     """Bytes per second."""
-    known = sorted(set(of_nodes)) if given is UNSET else [given]
+    known = sorted(set(of_nodes)) if stated is UNSET else [stated]
     if len(known) > 1:
         raise InputError(
             f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "

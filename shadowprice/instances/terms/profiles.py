@@ -48,7 +48,7 @@ class ProfilesSettings(TermSettings):
         from shadowprice.instances.speeds.profiles import Profiles
 
         found = Profiles.synthetic() if self.file is UNSET else Profiles.load(self.file)
-        return run.switched(profiles=found)
+        return run.with_options(profiles=found)
 
 
 class ProfileFactor(SpeedFactor):

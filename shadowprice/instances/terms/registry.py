@@ -89,6 +89,6 @@ DECLARED: Mapping[str, type[DeclaredTerm]] = MappingProxyType(
 """Declared terms that are their own settings, by name; read after the others, those in files of one's own last."""
 
 
-def term_of_switch(switch: str) -> str | None:
-    """Name of the term that sets a switch of a run, None if none does by itself."""
-    return next((name for name, term in SETTINGS.items() if switch in term.sets), None)
+def term_of_option(option: str) -> str | None:
+    """Name of the term that sets an option of a run, None if none does by itself."""
+    return next((name for name, term in SETTINGS.items() if option in term.sets), None)

@@ -21,7 +21,7 @@ class RestartSettings(TermSettings):
 
     def on(self, run: TermContext) -> TermContext:
         """The run in which preempted jobs restart."""
-        return run.switched(preemption=Preemption.RESTART)
+        return run.with_options(preemption=Preemption.RESTART)
 
 
 class RestartTerm(Term[Preemption]):

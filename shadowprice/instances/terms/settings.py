@@ -41,7 +41,7 @@ Bandwidth: TypeAlias = Annotated[
 
 @dataclass(frozen=True, repr=False)
 class TermContext(Brief):
-    """Cluster of a run and the switches that terms set, as far as they were read, and where its jobs are from.
+    """Cluster of a run and the options that terms set, as far as they were read, and where its jobs are from.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class TermContext(Brief):
         Whether jobs come without end.
     seed : int
         Seed of draws that say no other.
-    switches : mapping
-        Values of switches of :class:`~shadowprice.analysis.run_options.RunOptions`, by name.
+    options : mapping
+        Values of options of :class:`~shadowprice.analysis.run_options.RunOptions`, by name.
     """
 
     cluster: Cluster
@@ -63,11 +63,11 @@ class TermContext(Brief):
     origin_s: float | None = None
     endless: bool = False
     seed: int = 0
-    switches: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def switched(self, **switches: Any) -> TermContext:
-        """The same run with other values of some of its switches."""
-        return replace(self, switches={**self.switches, **switches})
+    def with_options(self, **options: Any) -> TermContext:
+        """The same run with other values of some of its options."""
+        return replace(self, options={**self.options, **options})
 
 
 class TermSettings(ABC):
@@ -78,7 +78,7 @@ class TermSettings(ABC):
     feature : Feature
         What it brings, and its name.
     sets : tuple of str
-        Switches of :class:`RunOptions` that it sets; none of a term of the cluster.
+        Options of :class:`RunOptions` that it sets; none of a term of the cluster.
     example : str
         Command line that has it.
     """

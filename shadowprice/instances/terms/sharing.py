@@ -49,7 +49,7 @@ class SharingSettings(TermSettings):
         from shadowprice.instances.speeds.interference import Interference
 
         found = Interference() if self.file is UNSET else Interference.load(self.file)
-        return run.switched(interference=found)
+        return run.with_options(interference=found)
 
 
 class WrittenRates(msgspec.Struct, frozen=True):

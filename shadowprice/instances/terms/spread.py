@@ -102,7 +102,7 @@ class SpreadSettings(TermSettings):
     def on(self, run: TermContext) -> TermContext:
         """The run with these slowdowns."""
         found = published_skews() if self.file is UNSET else ModelSkews.load(self.file)
-        return run.switched(skews=found)
+        return run.with_options(skews=found)
 
 
 class SpreadFactor(SpeedFactor):

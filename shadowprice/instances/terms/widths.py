@@ -230,11 +230,11 @@ class WidthsSettings(TermSettings):
     def on(self, run: TermContext) -> TermContext:
         """The run in which jobs may grow."""
         if self.file is not UNSET:
-            return run.switched(growth=ModelGrowth.load(self.file))
+            return run.with_options(growth=ModelGrowth.load(self.file))
         assert self.widest is not UNSET
         if self.efficiency is UNSET:
-            return run.switched(growth=Growth(self.widest))
-        return run.switched(growth=Growth(self.widest, self.efficiency))
+            return run.with_options(growth=Growth(self.widest))
+        return run.with_options(growth=Growth(self.widest, self.efficiency))
 
 
 class WidthFactor(SpeedFactor):

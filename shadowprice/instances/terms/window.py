@@ -121,7 +121,7 @@ class WindowSettings(TermSettings):
 
     def on(self, run: TermContext) -> TermContext:
         """The run that ends with the window."""
-        return run.switched(until_complete=self._window())
+        return run.with_options(until_complete=self._window())
 
     def _window(self) -> JobWindow:
         if self.latest_s is UNSET:

@@ -195,14 +195,14 @@ def _imported(table: Columns, source: str, throughputs: Throughputs | None) -> I
     return Imported(workload, tuple(report), len(workload), notes)
 
 
-def _expect_one(source: str, table: Columns, found: dict[str, str]) -> None:
+def _expect_one(source: str, table: Columns, named: dict[str, str]) -> None:
     """Refuse a table in which two columns of different values could be the same of ours."""
     by_lower = {name.lower(): name for name in table}
     for ours in ("arrival_s", "gpus", "work"):
         names = [by_lower[name] for name in ALIASES[ours] if name in by_lower]
         for other in names:
-            chosen = found.get(ours, other)
-            taken = other in found.values() and other != chosen
+            chosen = named.get(ours, other)
+            taken = other in named.values() and other != chosen
             if not taken and not np.array_equal(table[other], table[chosen]):
                 raise InputError(
                     f"{source}: columns {chosen!r} and {other!r} could both be {ours} and differ; rename or "
@@ -210,24 +210,24 @@ def _expect_one(source: str, table: Columns, found: dict[str, str]) -> None:
                 )
 
 
-def _filled(given: NDArray[Any], usual: str) -> NDArray[np.object_]:
+def _filled(cells: NDArray[Any], usual: str) -> NDArray[np.object_]:
     """Values with the usual one where a cell is empty."""
-    return np.where(given == "", usual, given.astype(object))
+    return np.where(cells == "", usual, cells.astype(object))
 
 
-def _deadlines(given: NDArray[np.object_], first: pd.Timestamp | None) -> Any:
+def _deadlines(cells: NDArray[np.object_], first: pd.Timestamp | None) -> Any:
     """Empty values as infinity, and dates as seconds from the first arrival if that is a date."""
-    empty = given == ""
-    values = np.where(empty, np.inf, given)
+    empty = cells == ""
+    values = np.where(empty, np.inf, cells)
     if first is None:
         return values
-    dates = read_dates(given)
+    dates = read_dates(cells)
     dated = dates.notna().to_numpy()
     return np.where(dated & ~empty, since(dates, first), values)
 
 
 def _speeds(
-    columns: Columns, found: dict[str, str], source: str, throughputs: Throughputs | None
+    columns: Columns, named: dict[str, str], source: str, throughputs: Throughputs | None
 ) -> Columns:
     if "work" in columns and not (throughputs is not None and "iterations" in columns):
         return {}
@@ -236,7 +236,7 @@ def _speeds(
             f"{source}: no column for work, expected one of {', '.join(ALIASES['work'][:4])}, ..."
         )
     work = columns["iterations"]
-    check = ColumnChecks(source, np.arange(1, len(work) + 1), found)
+    check = ColumnChecks(source, np.arange(1, len(work) + 1), named)
     if "iteration_s" in columns:
         each_s = check.positive("iteration_s", columns["iteration_s"], MAX_ITERATIONS)
         with np.errstate(over="ignore"):  # A rate that is infinite is refused by the workload.

@@ -30,7 +30,7 @@ def score_record(score: Score) -> Record:
     mine = _score(score)
     return {
         "score": mine,
-        "sha256": record_digest(_settled(mine)),
+        "sha256": record_digest(_costs_and_bounds(mine)),
         "ratio_to_best_known": {each.scored.name: _to_best(each) for each in score.results},
         "machine": _machine(score),
     }
@@ -55,7 +55,7 @@ def record_digest(record: Record) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _settled(record: Record) -> Record:
+def _costs_and_bounds(record: Record) -> Record:
     """Costs, bounds and what follows from them."""
     settled = {key: value for key, value in record.items() if key not in ("adversary", "laws")}
     rows = record["instances"]

@@ -15,7 +15,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.library.search import list_loops
 from shadowprice.library.search.list_loops import Ints, Jobs
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
 from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.preemptive import KNOWS
@@ -54,7 +54,7 @@ def better_by_loops(
     heats : tuple of float
         What a move may cost more at the beginning, in mean costs of a job; each has its share of the time.
     """
-    relaxed, span, once = RelaxedJobs.of(instance), goal is Objective.MAKESPAN, not preemptive
+    relaxed, span, once = Relaxation.of(instance), goal is Objective.MAKESPAN, not preemptive
     jobs = np.zeros(len(relaxed.release), dtype=list_loops.JOB)
     jobs["release"], jobs["work"], jobs["gang"] = relaxed.release, relaxed.work, relaxed.gpus
     jobs["weight"] = [float(each) for each in relaxed.weight]

@@ -141,7 +141,7 @@ def rated_ends(
 
 
 @njit(cache=True)
-def _host_of(jobs: Jobs, live: Ints, at: int, beside: Floats) -> int:
+def _host_of(jobs: Jobs, live: Ints, at: int, sharing_rate: Floats) -> int:
     """Among those before, the job alone with which most is done together; -1 if none is worth it."""
     j = live[at]
     host, most = -1, 1.0
@@ -149,14 +149,14 @@ def _host_of(jobs: Jobs, live: Ints, at: int, beside: Floats) -> int:
         h = live[other]
         alone = jobs[h].pace > 0 and jobs[h].taken < 0 and jobs[h].choice % 2 == 0
         if alone and jobs[h].gang == jobs[j].gang:
-            mine, theirs = beside[j, h], beside[h, j]
+            mine, theirs = sharing_rate[j, h], sharing_rate[h, j]
             if mine > 0 and theirs > 0 and mine + theirs > most:
                 host, most = h, mine + theirs
     return host
 
 
 @njit(cache=True)
-def paired_ends(jobs: Jobs, arrivals: Ints, rate: Floats, beside: Floats, gpus: int) -> None:
+def paired_ends(jobs: Jobs, arrivals: Ints, rate: Floats, sharing_rate: Floats, gpus: int) -> None:
     """Ends when jobs run alone by rank, and who finds no free GPUs beside one with whom most is done.
 
     Of a job ``taken`` is its partner, -1 for none; an odd ``choice``: nobody joins it; from 2 on: it joins nobody.
@@ -165,7 +165,7 @@ def paired_ends(jobs: Jobs, arrivals: Ints, rate: Floats, beside: Floats, gpus: 
     ----------
     rate : ndarray, shape (n,)
         Part of each job done in a second alone.
-    beside : ndarray, shape (n, n)
+    sharing_rate : ndarray, shape (n, n)
         Speed of each job beside each other over that alone; 0 where they cannot share.
     """
     live = np.empty(len(jobs), np.int64)
@@ -184,12 +184,12 @@ def paired_ends(jobs: Jobs, arrivals: Ints, rate: Floats, beside: Floats, gpus: 
                 free -= jobs[j].gang
                 jobs[j].pace = rate[j]
                 continue
-            host = _host_of(jobs, live, at, beside) if jobs[j].choice < 2 else -1
+            host = _host_of(jobs, live, at, sharing_rate) if jobs[j].choice < 2 else -1
             if host >= 0:
                 jobs[host].taken, jobs[j].taken = j, host
                 jobs[j].pace, jobs[host].pace = (
-                    rate[j] * beside[j, host],
-                    rate[host] * beside[host, j],
+                    rate[j] * sharing_rate[j, host],
+                    rate[host] * sharing_rate[host, j],
                 )
         until = jobs[arrivals[k]].release if k < len(jobs) else np.inf
         until = _next_end(jobs, live, size, now, until)

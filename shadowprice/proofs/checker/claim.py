@@ -49,50 +49,50 @@ def check_lines(file: TextIO) -> Record:
 
 def prove(records: Iterator[tuple[str, Record]]) -> Record:
     """The claim of these records; what is malformed raises some error."""
-    given = CertificateInstance()
+    instance = CertificateInstance()
     schedule: GangSchedule | CopySchedule | None = None
     bound: Record = {}
     claim: Record = {}
     tree: WindowTree | None = None
     for kind, record in records:
         if kind in TAKE:
-            TAKE[kind](given, record)
+            TAKE[kind](instance, record)
         elif kind == "run":
             if schedule is None:
-                schedule = scheduled(given)
+                schedule = scheduled(instance)
             schedule.run(record)
         elif kind == "bound":
             bound = record
             if bound["bound"] == WINDOWS:
-                need(given.arrival and given.size, "there are no jobs or no nodes")
-                tree = WindowTree(given.counted().relaxed(), bound)
+                need(instance.arrival and instance.size, "there are no jobs or no nodes")
+                tree = WindowTree(instance.counted().relaxed(), bound)
         elif kind == "part":
             need(tree, "parts are of windows of completions, and there are none")
             if tree is not None:
                 tree.take(record)
         else:
             claim = record
-    ends = (schedule or scheduled(given)).finish()
-    return proven(given, ends, bound, tree, claim)
+    ends = (schedule or scheduled(instance)).finish()
+    return proven(instance, ends, bound, tree, claim)
 
 
-def scheduled(given: CertificateInstance) -> GangSchedule | CopySchedule:
+def scheduled(instance: CertificateInstance) -> GangSchedule | CopySchedule:
     """The schedule of an instance that is complete, without runs."""
-    need(given.arrival and given.size, "there are no jobs or no nodes")
-    given.ids.clear()
-    return CopySchedule(given) if given.copies else GangSchedule(given)
+    need(instance.arrival and instance.size, "there are no jobs or no nodes")
+    instance.ids.clear()
+    return CopySchedule(instance) if instance.copies else GangSchedule(instance)
 
 
 def proven(
-    given: CertificateInstance,
+    instance: CertificateInstance,
     ends: list[int],
     bound: Record,
     tree: WindowTree | None,
     claim: Record,
 ) -> Record:
     """The claim, after cost, bound and ratio."""
-    header, counted = given.header, given.counted()
-    jobs, mine = counted.relaxed(), [ends[j] for j in given.rows()]
+    header, counted = instance.header, instance.counted()
+    jobs, mine = counted.relaxed(), [ends[j] for j in instance.rows()]
     by_utility = header["objective"] == UTILITY
     fine = claim.keys() & {"cost", "earned"} == {"earned" if by_utility else "cost"}
     need(fine, "the claim is of what the objective is not")
@@ -100,7 +100,7 @@ def proven(
         within_utility(counted, jobs, mine, bound, claim)
     else:
         within_cost(counted, jobs, mine, (bound, tree), claim)
-    about = given.of_class()
+    about = instance.of_class()
     need(claim["class"] == about, f"the class is {claim['class']!r:.80}, not {about!r}")
     return {
         **claim,
@@ -109,25 +109,25 @@ def proven(
         "kind": bound["bound"],
         "jobs": len(ends),
         "gpus": jobs.gpus,
-        "nodes": len(given.size),
-        "quotas": len(given.quotas),
+        "nodes": len(instance.size),
+        "quotas": len(instance.quotas),
         "window": header.get("window", []),
         **{field: header[field] for field in ("utility", "round") if by_utility},
     }
 
 
 def within_cost(
-    given: CertificateInstance,
+    instance: CertificateInstance,
     jobs: LeastWork,
     ends: list[int],
     bound: tuple[Record, WindowTree | None],
     claim: Record,
 ) -> None:
     """The schedule costs what is claimed, and at most so much more than any."""
-    until = given.header.get("stopped", 0)
-    cost, offset = cost_of(given.header["objective"], jobs, [end or until for end in ends])
+    until = instance.header.get("stopped", 0)
+    cost, offset = cost_of(instance.header["objective"], jobs, [end or until for end in ends])
     need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
-    value = max(bound_of(given, jobs, *bound) - offset, Fraction(0))
+    value = max(bound_of(instance, jobs, *bound) - offset, Fraction(0))
     least = rational(claim["bound"], "bound")
     need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
     need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
@@ -137,19 +137,21 @@ def within_cost(
 
 
 def within_utility(
-    given: CertificateInstance, jobs: LeastWork, ends: list[int], bound: Record, claim: Record
+    instance: CertificateInstance, jobs: LeastWork, ends: list[int], bound: Record, claim: Record
 ) -> None:
     """The schedule earns what is claimed, and at most so much less than any could."""
-    each = given.worth, given.deadline
-    utilities = Utilities(jobs.arrival, *each, given.header["round"], jobs.until)
-    earned, said = utilities.earned(ends), rational(claim["earned"], "utility earned")
-    need(said <= earned, f"the schedule earns {shown(earned)}, not {shown(said)}")
-    most, limit = bound_utility(given, utilities, jobs, bound), rational(claim["bound"], "bound")
+    each = instance.worth, instance.deadline
+    utilities = Utilities(jobs.arrival, *each, instance.header["round"], jobs.until)
+    earned, stated = utilities.earned(ends), rational(claim["earned"], "utility earned")
+    need(stated <= earned, f"the schedule earns {shown(earned)}, not {shown(stated)}")
+    most, limit = bound_utility(instance, utilities, jobs, bound), rational(claim["bound"], "bound")
     need(limit >= most, f"the bound is {shown(most)}, not {shown(limit)}")
     need(earned <= most, f"the schedule earns {shown(earned)}, more than any can ({shown(most)})")
     ratio = rational(claim["ratio"], "ratio")
     need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule earns more than the best")
-    need(limit <= ratio * said, f"the bound {shown(limit)} is not {shown(ratio)} x {shown(said)}")
+    need(
+        limit <= ratio * stated, f"the bound {shown(limit)} is not {shown(ratio)} x {shown(stated)}"
+    )
 
 
 def at_most(ratio: Fraction) -> str:

@@ -14,12 +14,12 @@ from .instance import CertificateInstance
 class CopySchedule:
     """Schedule of jobs that run as several copies, each on a whole node, round by round."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.rules = given, given.copies
-        self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance, self.rules = instance, instance.copies
+        self.ends, self.steps = [0] * len(instance.arrival), [0] * len(instance.arrival)
         self.last: dict[int, tuple[int, int]] = {}
         self.start, self.latest = -1, 0
-        self.restarts = "preemption" in given.header
+        self.restarts = "preemption" in instance.header
         self.ran: dict[int, tuple[int, int]] = {}
         self.cut: set[int] = set()
         self.had: set[tuple[int, int]] = set()
@@ -44,7 +44,7 @@ class CopySchedule:
 
     def over(self) -> None:
         """A round is over: one copy a node, numbers below the most, charges, steps."""
-        rules, given = self.rules, self.instance
+        rules, instance = self.rules, self.instance
         count: dict[int, set[int]] = {}
         nodes: set[int] = set()
         for run in self.round:
@@ -55,21 +55,22 @@ class CopySchedule:
             )
             mine.add(copy)
             need(
-                whole(node, "node") < len(given.size) and node not in nodes, f"node {node} has two"
+                whole(node, "node") < len(instance.size) and node not in nodes,
+                f"node {node} has two",
             )
             nodes.add(node)
             need(
-                whole(gpus, "GPUs of a copy", 1) <= given.size[node],
+                whole(gpus, "GPUs of a copy", 1) <= instance.size[node],
                 f"node {node}: {gpus} GPUs held",
             )
         before = {j: self.begin(j) for j in count}
         for run in self.round:
             j, ((node, gpus, *cell),) = run["job"], run["pieces"]
-            rate = gpus * given.more[j]["rate"].get(given.type_of[node], Fraction(0))
+            rate = gpus * instance.more[j]["rate"].get(instance.type_of[node], Fraction(0))
             rate *= self.fed(j, node, gpus, cell)
             need(rate, f"job {j} cannot run on node {node}")
             owed = rules["aggregation"] if len(count[j]) > 1 else 0
-            downs = bisect_left(given.faults.get(node, ([], []))[0], self.start)
+            downs = bisect_left(instance.faults.get(node, ([], []))[0], self.start)
             same = self.last.get(node, (j, downs)) == (j, downs)
             owed += 0 if same else rules["restart"]
             self.last[node] = j, downs
@@ -78,7 +79,7 @@ class CopySchedule:
         for j in count:
             self.ran[j] = self.start, self.steps[j] - before[j]
             planned = self.steps[j] + self.cut_steps.pop(j, 0)
-            most = given.more[j]["steps"]
+            most = instance.more[j]["steps"]
             need(planned <= most, f"job {j} does {planned} steps of its work, {most}")
         self.expect_within_quotas()
         self.had = {(run["job"], run["pieces"][0][0]) for run in self.round if run["steps"]}

@@ -164,7 +164,7 @@ class LinesDigest:
 def read(lines: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Kind and fields of every record, after form and order; the claim comes last, after the digests."""
     count = dict.fromkeys(FIELDS, 0)
-    given, every, latest, claim = LinesDigest(), LinesDigest(), 0, None
+    about, every, latest, claim = LinesDigest(), LinesDigest(), 0, None
     for number, line in enumerate(lines, 1):
         need(len(line) <= LONGEST_LINE, f"line {number} has more than 10^8 characters")
         need(line[-1:] == "\n", "the file does not end with a line break")
@@ -185,11 +185,11 @@ def read(lines: Iterable[str]) -> Iterator[tuple[str, Record]]:
             continue
         every.add(text)
         if ORDER["header"] < latest < ORDER["run"]:
-            given.add(text)
+            about.add(text)
         yield kind, record
     check_count(count, {"header", "bound", "claim"})
     if claim is not None:
-        need(claim["instance"] == given.sum.hexdigest(), "the digest of the instance is another")
+        need(claim["instance"] == about.sum.hexdigest(), "the digest of the instance is another")
         signed = {"kind": "claim", **claim}
         signature = signed.pop("file")
         every.add(canonical(signed))

@@ -43,9 +43,9 @@ class GangProgress:
         """Count of the last run no more ticks than these, its first."""
         self.done, self.all = self.before
         for pace, ran in self.parts:
-            self.pace, kept = pace, min(ran, saved)
-            self.go(kept)
-            saved -= kept
+            self.pace, saved_ticks = pace, min(ran, saved)
+            self.go(saved_ticks)
+            saved -= saved_ticks
 
     def go(self, ticks: int) -> None:
         """Count ticks at the pace of the last run: ``all`` is all of the job, a multiple of its every pace."""
@@ -158,7 +158,7 @@ class GangSchedule:
 
     def run(self, run: Record) -> None:
         """Take the next run."""
-        given, j = self.instance, run["job"]
+        instance, j = self.instance, run["job"]
         if type(j) is not int or not 0 <= j < len(self.ends):
             raise Rejected(f"a run is of job {j!r:.80}, which there is not")
         start, which = whole(run["start"], f"start of job {j}"), f"job {j} at tick {run['start']}"
@@ -167,9 +167,9 @@ class GangSchedule:
         if start != self.start:
             self.advance(start)
         need(overhead <= end - start, f"{which} is shorter than its overhead")
-        need(start >= given.arrival[j], f"{which} starts before the job arrives")
+        need(start >= instance.arrival[j], f"{which} starts before the job arrives")
         need("copy" not in run and "steps" not in run, f"{which} is a copy")
-        more = given.more.get(j)
+        more = instance.more.get(j)
         held = self.pieces(j, which, run["pieces"], more)
         need(end <= self.stopped, f"{which} goes on after it was stopped")
         need(start % self.round == 0, f"{which} does not begin with a round")
@@ -182,7 +182,7 @@ class GangSchedule:
         need(not self.ends[j], f"job {j} holds GPUs after the end of its work")
         job = self.begun.setdefault(j, GangProgress())
         begins = not self.stays(j, job, run, held)
-        if given.quotas:
+        if instance.quotas:
             part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
             whole_gpus = part * sum(gpus for _, gpus in held)
             self.quotas.hold(j, run, whole_gpus // (1 + ("partner" in run)), begins=begins)
@@ -258,10 +258,10 @@ class GangSchedule:
         job.changes = "partner" in run or bool(self.instance.cells)
         on = bool(job.end) and run["start"] == job.end and held == job.held
         on = on and (job.changes or before)
-        said = run.get("goes_on", on)
-        fine = type(said) is bool and (on or not said)
-        need(fine, f"job {j} at tick {run['start']}: goes_on is {said!r:.80}, and it begins")
-        return bool(said)
+        stated = run.get("goes_on", on)
+        fine = type(stated) is bool and (on or not stated)
+        need(fine, f"job {j} at tick {run['start']}: goes_on is {stated!r:.80}, and it begins")
+        return bool(stated)
 
     def charge(self, j: int, job: GangProgress, run: Record, held: Held, *, begins: bool) -> None:
         """One run at a time, whose overhead is paid first."""
@@ -286,17 +286,17 @@ class GangSchedule:
 
     def pace(self, j: int, run: Record, more: Record | None) -> int:
         """Ticks that all of the job would take as a run goes."""
-        given, pieces = self.instance, run["pieces"]
-        kinds = {given.type_of[piece[0]] for piece in pieces}
+        instance, pieces = self.instance, run["pieces"]
+        kinds = {instance.type_of[piece[0]] for piece in pieces}
         if more is not None and "graph" in more:
             at = entry(more, "graph")
             rows = tuple(sorted(tuple(whole(n, "replicas") for n in piece[at]) for piece in pieces))
             fine = all(sum(piece[at]) == piece[1] for piece in pieces)
             need(fine, f"job {j} has not a replica on each of its GPUs")
-            ticks = given.graphs[more["graph"]].ticks(more["work"], rows)
-            beside = min(self.sharing_times(j, run["partner"], kinds)) if "partner" in run else 1.0
-            return slower(ticks, beside, self.fed(pieces, more) if "profile" in more else 1.0)
-        times: list[int] = [given.times[j][kind] for kind in kinds]
+            ticks = instance.graphs[more["graph"]].ticks(more["work"], rows)
+            shared = min(self.sharing_times(j, run["partner"], kinds)) if "partner" in run else 1.0
+            return slower(ticks, shared, self.fed(pieces, more) if "profile" in more else 1.0)
+        times: list[int] = [instance.times[j][kind] for kind in kinds]
         need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
         if more is None:
             return max(times)
@@ -308,10 +308,10 @@ class GangSchedule:
         speeds = [1.0, 1.0, 1.0]
         if "profile" in more:
             speeds[0] = self.fed(pieces, more)
-        if "spread" in more and len(pieces) > given.fewest(j, width):
+        if "spread" in more and len(pieces) > instance.fewest(j, width):
             speeds[1] = more["spread"]
         if "widths" in more:
-            speeds[2] = given.speeds[more["widths"]][width - given.gang[j]]
+            speeds[2] = instance.speeds[more["widths"]][width - instance.gang[j]]
         return slower(max(times), *speeds)
 
     def fed(self, pieces: list[list[Any]], more: Record) -> float:
@@ -322,18 +322,18 @@ class GangSchedule:
 
     def sharing_times(self, j: int, partner: int, kinds: set[int]) -> list[Any]:
         """Ticks of a job beside another, on types of GPUs; with a graph its speeds against that alone."""
-        given, found = self.instance, []
+        instance, ticks = self.instance, []
         need(partner < len(self.ends), f"job {j} is beside job {partner}, which there is not")
-        need(given.gang[j] == given.gang[partner], f"job {j} is beside another gang")
-        names = list(given.types)
+        need(instance.gang[j] == instance.gang[partner], f"job {j} is beside another gang")
+        names = list(instance.types)
         for one, other in ((partner, j), (j, partner)):
-            mine, theirs = given.more.get(one, {}), given.more.get(other, {})
+            mine, theirs = instance.more.get(one, {}), instance.more.get(other, {})
             rows = [mine.get("beside", {}).get(names[kind], {}) for kind in kinds]
-            found = [row.get(str(theirs.get("sort")), 0) for row in rows]
-            able = "graph" in mine or all(given.times[one][kind] for kind in kinds)
-            fine = all(found) and able
+            ticks = [row.get(str(theirs.get("sort")), 0) for row in rows]
+            able = "graph" in mine or all(instance.times[one][kind] for kind in kinds)
+            fine = all(ticks) and able
             need(fine, f"jobs {j} and {partner} cannot share these GPUs")
-        return found
+        return ticks
 
     def progress(self, j: int, job: GangProgress, run: Record) -> None:
         """Count a run, which completes its job with the tick that completes its work."""

@@ -184,9 +184,9 @@ class CertificateInstance:
     def take_widths(self, row: Record) -> None:
         """Speeds of gangs that hold more than theirs."""
         need(whole(row["widths"], "widths") == len(self.speeds), "widths are out of order")
-        found = [double(speed, "speed of a width") for speed in row["speeds"]]
-        need(found[0] == 1 and all(found), "a gang's own speed is not 1, or one is 0")
-        self.speeds.append(found)
+        speeds = [double(speed, "speed of a width") for speed in row["speeds"]]
+        need(speeds[0] == 1 and all(speeds), "a gang's own speed is not 1, or one is 0")
+        self.speeds.append(speeds)
 
     def take_profile(self, profile: Record) -> None:
         """Speeds by thousandths of CPUs and memory a GPU."""
@@ -357,9 +357,9 @@ class CertificateInstance:
         for kind, row in more.get("beside", {}).items():
             for other, each in row.items():
                 both = (plain, each) if "graph" in more else (each, 1.0)
-                found = list(self.by_width(j, *both))
-                shortest = min(shortest, *(t for _, t in found))
-                share = max(Fraction(area, w * t) for w, t in found)
+                ways = list(self.by_width(j, *both))
+                shortest = min(shortest, *(t for _, t in ways))
+                share = max(Fraction(area, w * t) for w, t in ways)
                 key = (kind, more["sort"], int(other))
                 self.shares[key] = max(self.shares.get(key, share), share)
         return shortest, area
@@ -451,32 +451,32 @@ class CertificateInstance:
         every, header = range(len(self.arrival)), self.header
         first, last = header.get("window", (0, len(every)))
         need(last <= len(every), "the window has jobs that there are not")
-        found = list(every[first:last])
+        counted = list(every[first:last])
         if "stopped" in header:
-            found = [j for j in found if self.arrival[j] < header["stopped"]]
-            need(found, "it was stopped before a job that counts arrived")
-        return found
+            counted = [j for j in counted if self.arrival[j] < header["stopped"]]
+            need(counted, "it was stopped before a job that counts arrived")
+        return counted
 
     def counted(self) -> CertificateInstance:
         """Jobs that count, as bounds know them. Others may be their partners, and else only stand in their way."""
         if not self.header.keys() & {"window", "stopped"}:
             return self
-        rows, found = self.rows(), copy(self)
-        found.arrival, found.gang = [self.arrival[j] for j in rows], [self.gang[j] for j in rows]
-        found.weight, found.times = [self.weight[j] for j in rows], [self.times[j] for j in rows]
-        found.shortest, found.area = [self.shortest[j] for j in rows], [self.area[j] for j in rows]
-        found.more = {k: self.more[j] for k, j in enumerate(rows) if j in self.more}
-        found.worth = [self.worth[j] for j in rows] if self.worth else []
-        found.deadline = [self.deadline[j] for j in rows] if self.deadline else []
-        return found
+        rows, fewer = self.rows(), copy(self)
+        fewer.arrival, fewer.gang = [self.arrival[j] for j in rows], [self.gang[j] for j in rows]
+        fewer.weight, fewer.times = [self.weight[j] for j in rows], [self.times[j] for j in rows]
+        fewer.shortest, fewer.area = [self.shortest[j] for j in rows], [self.area[j] for j in rows]
+        fewer.more = {k: self.more[j] for k, j in enumerate(rows) if j in self.more}
+        fewer.worth = [self.worth[j] for j in rows] if self.worth else []
+        fewer.deadline = [self.deadline[j] for j in rows] if self.deadline else []
+        return fewer
 
     def at_prices(self, jobs: LeastWork, prices: list[Any]) -> LeastWork:
         """Work on one machine, at prices of GPUs by type in order of appearance: LB-price."""
-        found = [whole(price, "price", 1) for price in prices]
-        area = [self.least_rent(jobs, j, found, 0) for j in range(len(jobs.area))]
+        whole_prices = [whole(price, "price", 1) for price in prices]
+        area = [self.least_rent(jobs, j, whole_prices, 0) for j in range(len(jobs.area))]
         # Where a job pays for its start is its own choice, and may be where GPUs cost least.
         shortest = self.relaxed(charged=False).shortest
-        return jobs._replace(area=area, shortest=shortest, capacity=self.rent(found))
+        return jobs._replace(area=area, shortest=shortest, capacity=self.rent(whole_prices))
 
     def span_at_prices(self, jobs: LeastWork, prices: list[Any]) -> Fraction:
         """Lower bound on the last end, at prices of GPUs by type and of each job's own time: LB-span."""

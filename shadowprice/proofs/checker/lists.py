@@ -40,8 +40,8 @@ class ListState(NamedTuple):
 class ListSchedules:
     """All lists of jobs, each of which starts as early as it fits at or after the start of the one before."""
 
-    def __init__(self, given: CertificateInstance, jobs: LeastWork, bound: Record) -> None:
-        header = given.header
+    def __init__(self, instance: CertificateInstance, jobs: LeastWork, bound: Record) -> None:
+        header = instance.header
         once = "starts" in header or "preemption" in header
         need(once, f"{LISTS}: jobs of the class go on where they were stopped")
         need(jobs.gangs, f"{LISTS}: jobs share GPUs, hold parts of them or run as copies")
@@ -79,15 +79,15 @@ class ListSchedules:
         every = range(len(self.gang))
         layer = {(1 << len(every)) - 1: [ListState(0, 0, ())]}
         for _ in every:
-            found: dict[int, list[ListState]] = {}
+            later: dict[int, list[ListState]] = {}
             for left, states in layer.items():
                 mine = [j for j in every if left >> j & 1]
                 for state in states:
                     for j, after in self.following(left, mine, state):
                         rest = [i for i in mine if i != j]
                         if self.at_least(after, rest) < self.least:
-                            found.setdefault(left ^ 1 << j, []).append(after)
-            layer = {left: self.best(states) for left, states in found.items()}
+                            later.setdefault(left ^ 1 << j, []).append(after)
+            layer = {left: self.best(states) for left, states in later.items()}
         return not layer
 
     def following(
@@ -116,12 +116,12 @@ class ListSchedules:
 
     def best(self, states: list[ListState]) -> list[ListState]:
         """Those of states of the same jobs that no other makes needless."""
-        kept: list[ListState] = []
+        fewest: list[ListState] = []
         for state in sorted(states):
-            self.effort.spend((len(kept) + 1) * (len(state.held) + 1))
-            if not any(other.allows(state) for other in kept):
-                kept.append(state)
-        return kept
+            self.effort.spend((len(fewest) + 1) * (len(state.held) + 1))
+            if not any(other.allows(state) for other in fewest):
+                fewest.append(state)
+        return fewest
 
     def at_least(self, state: ListState, left: list[int]) -> int:
         """Least that a list costs which begins so."""
@@ -169,7 +169,7 @@ class ListSchedules:
         return min([self.cost_from(j, start), *least[k : k + 1]])
 
 
-def bound_lists(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_lists(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
     """Least cost of lists of jobs as it is claimed, if none of them costs less."""
-    need(ListSchedules(given, jobs, bound).nothing_less(), f"{LISTS}: a list of jobs costs less")
+    need(ListSchedules(instance, jobs, bound).nothing_less(), f"{LISTS}: a list of jobs costs less")
     return rational(bound["least"], "least cost of lists")

@@ -10,32 +10,32 @@ from typing import Any, NamedTuple
 from .costs import LeastWork
 from .form import PRICE_UNIT, Record, need, rational, rows_of_prices, total, whole
 from .instance import CertificateInstance
-from .modes import RunModes, amount_modes, node_modes, pair_modes, type_modes
+from .modes import CheckedModes, amount_modes, node_modes, pair_modes, type_modes
 from .one_machine import bound_fluid, bound_mean_busy_time
 from .prices import common_unit
 
 
-def on_one_machine(jobs: LeastWork, modes: RunModes, prices: list[Any]) -> LeastWork:
+def on_one_machine(jobs: LeastWork, modes: CheckedModes, prices: list[Any]) -> LeastWork:
     """Work at prices of the resources, and a machine that does what all of them cost: LB-mode (a)."""
-    found = [whole(price, "price", 1) for price in prices]
-    rent = modes.rent(found) * PRICE_UNIT
-    area = modes.least(found, [0] * len(jobs.area))
+    rents = [whole(price, "price", 1) for price in prices]
+    rent = modes.rent(rents) * PRICE_UNIT
+    area = modes.least(rents, [0] * len(jobs.area))
     shortest = [modes.shortest(j) for j in range(len(jobs.area))]
     area = [each * rent.denominator for each in area]
     return jobs._replace(area=area, shortest=shortest, capacity=rent.numerator)
 
 
-def fluid_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
+def fluid_of_modes(jobs: LeastWork, modes: CheckedModes, bound: Record) -> Fraction:
     """SRPT on a machine at prices of resources."""
     return bound_fluid(on_one_machine(jobs, modes, bound["prices"]), bound)
 
 
-def busy_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
+def busy_of_modes(jobs: LeastWork, modes: CheckedModes, bound: Record) -> Fraction:
     """Mean busy times on a machine at prices of resources."""
     return bound_mean_busy_time(on_one_machine(jobs, modes, bound["prices"]), bound)
 
 
-def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
+def span_of_modes(jobs: LeastWork, modes: CheckedModes, bound: Record) -> Fraction:
     """Lower bound on the last end, at prices of resources and of each job's own time: LB-mode (b)."""
     prices, own = rows_of_prices(bound["prices"])
     rent, worth, best = modes.rent(prices) * PRICE_UNIT, 0, Fraction(0)
@@ -47,7 +47,7 @@ def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     return best
 
 
-def interval_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
+def interval_of_modes(jobs: LeastWork, modes: CheckedModes, bound: Record) -> Fraction:
     """Every job's value of its work, less what it gains where time and resources cost less: LB-mode (c)."""
     grid = [whole(at, "grid") for at in bound["grid"]]
     prices = rows_of_prices(bound["prices"])
@@ -105,11 +105,11 @@ def gain(
     return gained
 
 
-Evaluation = Callable[[LeastWork, RunModes, Record], Fraction]
-Builder = Callable[[CertificateInstance, LeastWork, Record], RunModes]
+Evaluation = Callable[[LeastWork, CheckedModes, Record], Fraction]
+Builder = Callable[[CertificateInstance, LeastWork, Record], CheckedModes]
 
 
-class OfModes(NamedTuple):
+class ModeBound(NamedTuple):
     """A bound of modes: its value, its modes, fields that it has, and whether it is of the last end."""
 
     evaluate: Evaluation
@@ -118,7 +118,7 @@ class OfModes(NamedTuple):
     last: bool
 
 
-IN_MODES: list[tuple[str, Evaluation, set[str], bool]] = [
+MODE_BOUND_KINDS: list[tuple[str, Evaluation, set[str], bool]] = [
     ("priced-fluid", fluid_of_modes, set(), False),
     ("priced-mean-busy-time", busy_of_modes, set(), False),
     ("priced-span", span_of_modes, set(), True),
@@ -129,9 +129,9 @@ SUBJECTS: list[tuple[str, Builder, set[str]]] = [
     ("pairs", pair_modes, {"rows"}),
     ("amounts", amount_modes, set()),
 ]
-OF_MODES = {
-    f"{kind}-of-{subject}": OfModes(evaluate, modes, mine | theirs, last)
-    for kind, evaluate, mine, last in IN_MODES
+MODE_BOUNDS = {
+    f"{kind}-of-{subject}": ModeBound(evaluate, modes, mine | theirs, last)
+    for kind, evaluate, mine, last in MODE_BOUND_KINDS
     for subject, modes, theirs in SUBJECTS
 }
-OF_MODES["typed-interval-lp"] = OfModes(interval_of_modes, type_modes, {"values"}, False)
+MODE_BOUNDS["typed-interval-lp"] = ModeBound(interval_of_modes, type_modes, {"values"}, False)

@@ -15,7 +15,7 @@ from .limits import Effort, fits
 from .speeds import slower
 
 
-class RunModes(NamedTuple):
+class CheckedModes(NamedTuple):
     """Ways in which jobs can run, and what these use of resources.
 
     ``time`` has ticks of all of a job in each mode, 0 for none; ``use`` of jobs of a kind in each mode, pairs of a
@@ -70,39 +70,44 @@ def numbered(keys: Iterable[Any]) -> tuple[list[Any], list[int]]:
     return list(place), [place[key] for key in every]
 
 
-def gpus_by_type(given: CertificateInstance) -> list[Fraction]:
+def gpus_by_type(instance: CertificateInstance) -> list[Fraction]:
     """GPUs of each type."""
-    found = [Fraction(0)] * len(given.types)
-    for size, kind in zip(given.size, given.type_of, strict=True):
-        found[kind] += size
-    return found
+    gpus = [Fraction(0)] * len(instance.types)
+    for size, kind in zip(instance.size, instance.type_of, strict=True):
+        gpus[kind] += size
+    return gpus
 
 
-def type_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def type_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """A mode for each GPU type, which uses the gang."""
     need(jobs.gangs, "prices by type: jobs share GPUs, hold parts of them or run as copies")
-    time = [tuple(t and given.fastest(j, t) for t in times) for j, times in enumerate(given.times)]
+    time = [
+        tuple(t and instance.fastest(j, t) for t in times) for j, times in enumerate(instance.times)
+    ]
     need(all(map(any, time)), "prices by type: a job has a graph")
     gangs, kind = numbered(jobs.gang)
-    use = [[[(q, g * PRICE_UNIT)] for q in range(len(given.types))] for g in gangs]
-    return RunModes(kind, time, use, gpus_by_type(given))
+    use = [[[(q, g * PRICE_UNIT)] for q in range(len(instance.types))] for g in gangs]
+    return CheckedModes(kind, time, use, gpus_by_type(instance))
 
 
-def node_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def node_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """Modes within a node of each type and size, and across nodes of each type: LB-node.
 
     A row has a type and a size of nodes, how much of one such node a gang of each size uses, and a GPU of a gang
     across nodes: gangs and GPUs that fit on the node use no more than all of it.
     """
-    need(jobs.gangs and not given.speeds, "nodes: jobs share GPUs, may grow, or hold parts of them")
-    nodes = list(given.alike)
+    need(
+        jobs.gangs and not instance.speeds,
+        "nodes: jobs share GPUs, may grow, or hold parts of them",
+    )
+    nodes = list(instance.alike)
     place = {node: m for m, node in enumerate(nodes)}
     sizes: dict[int, int] = {}
     for t, _ in nodes:
         sizes[t] = sizes.get(t, 0) + 1
     gangs, kind = numbered(jobs.gang)
     narrow, effort = sorted(gangs), Effort("nodes", len(kind))
-    types, capacity = len(given.types), gpus_by_type(given)
+    types, capacity = len(instance.types), gpus_by_type(instance)
     on = [*(t for t, _ in nodes), *range(types)]
     fits(len(kind) * len(on) + 8 * len(gangs) * (len(on) + len(bound["rows"])), "nodes")
     for _, size, *_ in bound["rows"]:
@@ -124,90 +129,90 @@ def node_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Ru
             "a node is used twice",
         )
         m = place[t, size]
-        capacity.append(Fraction(given.alike[t, size]))
+        capacity.append(Fraction(instance.alike[t, size]))
         for k, g in enumerate(gangs):
             use[k][m].append((q, weight.get(g, 0)))
             use[k][len(nodes) + t].append((q, g * one))
-    time = [(*within(given, j, nodes), *across(given, j)) for j in range(len(jobs.gang))]
+    time = [(*within(instance, j, nodes), *across(instance, j)) for j in range(len(jobs.gang))]
     need(all(map(any, time)), "a job can run nowhere")
-    return RunModes(kind, time, use, capacity)
+    return CheckedModes(kind, time, use, capacity)
 
 
-def within(given: CertificateInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
+def within(instance: CertificateInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
     """Ticks of a job on one node of each type and size; 0 where it does not fit."""
-    more, gang = given.more.get(j, {}), given.gang[j]
+    more, gang = instance.more.get(j, {}), instance.gang[j]
     for kind, size in nodes:
         if gang > size:
             yield 0
         elif "graph" in more:
-            graph = given.graphs[more["graph"]]
+            graph = instance.graphs[more["graph"]]
             fits = gang <= graph.network["gpus"]
             ticks = graph.ticks(more["work"], (tuple(graph.replicas),)) if fits else 0
-            yield ticks and given.fastest(j, ticks)
+            yield ticks and instance.fastest(j, ticks)
         else:
-            ticks = given.times[j][kind]
-            yield ticks and given.fastest(j, ticks)
+            ticks = instance.times[j][kind]
+            yield ticks and instance.fastest(j, ticks)
 
 
-def across(given: CertificateInstance, j: int) -> Iterator[int]:
+def across(instance: CertificateInstance, j: int) -> Iterator[int]:
     """Ticks of a job across nodes of each type, at least; 0 where it is on one."""
-    more, gang = given.more.get(j, {}), given.gang[j]
-    fits = given.fewest(j, gang) == 1
-    for ticks in given.times[j]:
-        if gang == 1 or (fits and "placement" in given.header):
+    more, gang = instance.more.get(j, {}), instance.gang[j]
+    fits = instance.fewest(j, gang) == 1
+    for ticks in instance.times[j]:
+        if gang == 1 or (fits and "placement" in instance.header):
             yield 0
         elif "graph" in more:
-            yield given.fastest(j, given.graphs[more["graph"]].spread_ticks(more["work"]))
+            yield instance.fastest(j, instance.graphs[more["graph"]].spread_ticks(more["work"]))
         elif ticks and fits and "spread" in more:
-            best = given.best_of[more["profile"]] if "profile" in more else 1.0
+            best = instance.best_of[more["profile"]] if "profile" in more else 1.0
             yield slower(ticks, best, more["spread"])
         else:
-            yield ticks and given.fastest(j, ticks)
+            yield ticks and instance.fastest(j, ticks)
 
 
 def fullest(size: int, weight: dict[int, int]) -> int:
     """Most that gangs which fit on a node weigh together."""
     best = [0] * (size + 1)
     for room in range(1, size + 1):
-        found = (best[room - g] + w for g, w in weight.items() if g <= room)
-        best[room] = max(best[room - 1], *found)
+        weights = (best[room - g] + w for g, w in weight.items() if g <= room)
+        best[room] = max(best[room - 1], *weights)
     return best[size]
 
 
-def pair_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def pair_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """A mode for each GPU type, of which sorts of jobs use parts of the gang: LB-pair.
 
     A row has a type and the part of every sort: no two that may share do more of these than a GPU.
     """
-    alike = all("sort" in given.more.get(j, ()) for j in range(len(jobs.gang)))
+    alike = all("sort" in instance.more.get(j, ()) for j in range(len(jobs.gang)))
     need(alike, "pairs: no two jobs may share GPUs")
-    other = any(more.keys() & {"part", "graph"} for more in given.more.values())
+    other = any(more.keys() & {"part", "graph"} for more in instance.more.values())
     need(not other, "pairs: jobs hold parts of GPUs or have graphs")
-    names, shares, time = list(given.types), PairShares(), []
-    for j, times in enumerate(given.times):
-        beside = given.more[j]["beside"]
-        rows = [beside.get(name, {}) for name in names]
+    names, shares, time = list(instance.types), PairShares(), []
+    for j, times in enumerate(instance.times):
+        by_type_and_sort = instance.more[j]["beside"]
+        rows = [by_type_and_sort.get(name, {}) for name in names]
         time.append(
             tuple(
-                shares.add(given, j, t, *each)
+                shares.add(instance, j, t, *each)
                 for t, each in enumerate(zip(times, rows, strict=True))
             )
         )
-    keys, kind = numbered((given.more[j]["sort"], g) for j, g in enumerate(jobs.gang))
+    keys, kind = numbered((instance.more[j]["sort"], g) for j, g in enumerate(jobs.gang))
     fits(len(keys) * (len(names) + len(bound["rows"])), "pairs")
     Effort("pairs", len(time)).spend(len(bound["rows"]) * (len(shares.most) + len(keys)))
     use: list[list[list[tuple[int, int]]]] = [[[] for _ in names] for _ in keys]
-    capacity, by_type = [], gpus_by_type(given)
+    capacity, by_type = [], gpus_by_type(instance)
     for q, (t, parts) in enumerate(bound["rows"]):
         need(whole(t, "type of a row") < len(names), "a row is of no GPU type")
-        found = [whole(part, "part") for part in listed(parts, "parts of a row")]
-        need(len(found) > max(sort for sort, _ in keys), "a sort has no part")
-        need(max(found) <= PRICE_UNIT, "a part is more than all")
-        shares.fit(t, found)
+        shares_of_sorts = [whole(part, "part") for part in listed(parts, "parts of a row")]
+        need(len(shares_of_sorts) > max(sort for sort, _ in keys), "a sort has no part")
+        need(max(shares_of_sorts) <= PRICE_UNIT, "a part is more than all")
+        shares.fit(t, shares_of_sorts)
         capacity.append(by_type[t])
         for k, (sort, g) in enumerate(keys):
-            use[k][t].append((q, g * found[sort]))
-    return RunModes(kind, time, use, capacity)
+            use[k][t].append((q, g * shares_of_sorts[sort]))
+    return CheckedModes(kind, time, use, capacity)
 
 
 class PairShares:
@@ -217,15 +222,20 @@ class PairShares:
         self.most: dict[tuple[int, int, int], Fraction] = {}
 
     def add(
-        self, given: CertificateInstance, j: int, kind: int, alone: int, beside: dict[str, int]
+        self,
+        instance: CertificateInstance,
+        j: int,
+        kind: int,
+        alone: int,
+        sharing_ticks: dict[str, int],
     ) -> int:
         """Ticks of a job's fastest on a GPU type, alone or beside another; 0 where it cannot run."""
         if not alone:
             return 0
-        by_sort = {int(other): given.fastest(j, ticks) for other, ticks in beside.items()}
-        fastest = min([given.fastest(j, alone), *by_sort.values()])
+        by_sort = {int(other): instance.fastest(j, ticks) for other, ticks in sharing_ticks.items()}
+        fastest = min([instance.fastest(j, alone), *by_sort.values()])
         for other, ticks in by_sort.items():
-            key = kind, given.more[j]["sort"], other
+            key = kind, instance.more[j]["sort"], other
             self.most[key] = max(self.most.get(key, Fraction(0)), Fraction(fastest, ticks))
         return fastest
 
@@ -238,22 +248,27 @@ class PairShares:
                 need(fine, f"sorts {one} and {other} do more together than a GPU has")
 
 
-def amount_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def amount_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """A mode for each GPU type, width and row of the profile, which uses GPUs, CPUs and memory: LB-amount."""
-    need(jobs.gangs and (given.speeds or given.cells), "amounts: no job may grow or has a profile")
-    rows = [given.more.get(j, {}) for j in range(len(jobs.gang))]
+    need(
+        jobs.gangs and (instance.speeds or instance.cells),
+        "amounts: no job may grow or has a profile",
+    )
+    rows = [instance.more.get(j, {}) for j in range(len(jobs.gang))]
     columns = zip(
         jobs.gang, (r.get("widths") for r in rows), (r.get("profile") for r in rows), strict=True
     )
     keys, kind = numbered(columns)
     effort = Effort("amounts", len(kind))
-    points = [points_of(given, key, effort) for key in keys]
-    types, width = len(given.types), max(map(len, points))
+    points = [points_of(instance, key, effort) for key in keys]
+    types, width = len(instance.types), max(map(len, points))
     fits((len(keys) + len(kind)) * types * width, "amounts")
-    capacity, asked = gpus_by_type(given), []
+    capacity, asked = gpus_by_type(instance), []
     for k, field in enumerate(("cpus", "memory"), 2):
         if any(point[k] for mine in points for point in mine):
-            thousandths = sum(given.cpu_memory[node, field] for node in range(len(given.size)))
+            thousandths = sum(
+                instance.cpu_memory[node, field] for node in range(len(instance.size))
+            )
             capacity.append(Fraction(thousandths, WHOLE_GPU))
             asked.append(k)
     use: list[list[list[tuple[int, int]]]] = []
@@ -266,21 +281,21 @@ def amount_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> 
             uses += [[]] * (width - len(mine))
         use.append(uses)
     time = []
-    for times, k in zip(given.times, kind, strict=True):
+    for times, k in zip(instance.times, kind, strict=True):
         none = [0] * (width - len(points[k]))
         each = [[t and slower(t, s) for s, *_ in points[k]] + none for t in times]
         time.append(tuple(chain.from_iterable(each)))
     need(all(map(any, time)), "amounts: a job has a graph")
-    return RunModes(kind, time, use, capacity)
+    return CheckedModes(kind, time, use, capacity)
 
 
 def points_of(
-    given: CertificateInstance, key: tuple[int, int | None, int | None], effort: Effort
+    instance: CertificateInstance, key: tuple[int, int | None, int | None], effort: Effort
 ) -> list[tuple[float, int, int, int]]:
     """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
     gang, widths, profile = key
-    speeds = [1.0] if widths is None else given.speeds[widths]
-    cells = [(0, 0, 1.0)] if profile is None else given.cells[profile]
+    speeds = [1.0] if widths is None else instance.speeds[widths]
+    cells = [(0, 0, 1.0)] if profile is None else instance.cells[profile]
     effort.spend(len(speeds) * len(cells))
     fits(len(speeds) * len(cells), "widths and profiles")
     every = [
@@ -288,9 +303,9 @@ def points_of(
         for w, more in enumerate(speeds, gang)
         for cpus, memory, speed in cells
     ]
-    kept: list[tuple[float, int, int, int]] = []
+    points: list[tuple[float, int, int, int]] = []
     for point in sorted(set(every), key=lambda p: (-p[0], *p[1:])):
-        effort.spend(len(kept))
-        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in kept):
-            kept.append(point)
-    return kept
+        effort.spend(len(points))
+        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in points):
+            points.append(point)
+    return points

@@ -85,10 +85,10 @@ def bound_wide_gangs(jobs: LeastWork, bound: Record) -> Fraction:
         which = [j for j, gang in enumerate(jobs.gang) if gang * (most + 1) > jobs.gpus]
         if which:
             wide = some(jobs, which, most)
-            found = bound_mean_busy_time(wide, bound)
+            value = bound_mean_busy_time(wide, bound)
             if alike(wide.weight):
-                found = max(found, bound_fluid(wide, bound))
-            best = max(best, every - weighted(wide.weight, [alone[j] for j in which]) + found)
+                value = max(value, bound_fluid(wide, bound))
+            best = max(best, every - weighted(wide.weight, [alone[j] for j in which]) + value)
     return best
 
 

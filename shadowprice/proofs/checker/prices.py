@@ -78,8 +78,8 @@ def bound_configurations(jobs: LeastWork, bound: Record) -> Fraction:
     need(len(bound["prices"]) == len(widths), f"there are no prices for gangs of {widths!r:.80}")
     effort = Effort("configurations", len(jobs.gang), MOST_SUMS)
     effort.spend((len(bound["grid"]) - 1) * len(widths) * capacity)
-    found = [cells_of(bound["grid"], row) for row in bound["prices"]]
-    grid, rows = found[0][0], dict(zip(widths, (row for _, row in found), strict=True))
+    cells = [cells_of(bound["grid"], row) for row in bound["prices"]]
+    grid, rows = cells[0][0], dict(zip(widths, (row for _, row in cells), strict=True))
     release: dict[int, list[int]] = {g: [] for g in widths}
     for arrival, gang in sorted(zip(jobs.arrival, jobs.gang, strict=True)):
         release[gang].append(arrival)
@@ -100,10 +100,10 @@ def bound_configurations(jobs: LeastWork, bound: Record) -> Fraction:
 def cells_of(grid: Any, prices: Any) -> tuple[list[int], list[int]]:
     """A grid and prices of its cells."""
     need(type(prices) is list, "prices are no lists")
-    bounds, found = [whole(b, "grid") for b in grid], [whole(p, "price") for p in prices]
-    fine = len(bounds) == len(found) + 1 and all(a < b for a, b in pairwise(bounds))
+    bounds, whole_prices = [whole(b, "grid") for b in grid], [whole(p, "price") for p in prices]
+    fine = len(bounds) == len(whole_prices) + 1 and all(a < b for a, b in pairwise(bounds))
     need(fine, "the grid does not increase")
-    return bounds, found
+    return bounds, whole_prices
 
 
 def plans(

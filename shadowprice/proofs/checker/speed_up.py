@@ -28,15 +28,15 @@ def power(base: int, exponent: int, bits: int, *, up: bool) -> int:
         square = of << BITS
         return isqrt(square - 1) + 1 if up and square else isqrt(square)
 
-    found, square, often = ONE, base, exponent >> bits
+    product, square, often = ONE, base, exponent >> bits
     while often:
-        found = times(found, square) if often & 1 else found
+        product = times(product, square) if often & 1 else product
         square, often = times(square, square), often >> 1
     for place in reversed(range(bits)):
         base = root(base)
         if exponent >> place & 1:
-            found = times(found, base)
-    return found
+            product = times(product, base)
+    return product
 
 
 def coefficient(k: int, exponent: int) -> int:
@@ -48,7 +48,7 @@ def coefficient(k: int, exponent: int) -> int:
     return k * power(ONE - min(smaller, ONE), rest, 20, up=False)
 
 
-def bound_speed_up_power(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_speed_up_power(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
     """Least total completion time of jobs that w GPUs make w^p times as fast, of jobs that arrive in between cuts."""
     need(jobs.gangs, "speed-up-power: jobs share GPUs, hold parts of them or run as copies")
     exponent, cuts = bound["exponent"], [whole(at, "cut of arrivals") for at in bound["grid"]]
@@ -59,13 +59,13 @@ def bound_speed_up_power(given: CertificateInstance, jobs: LeastWork, bound: Rec
     effort = Effort("speed-up-power", len(jobs.arrival))
     sizes: list[int] = []
     for j in range(len(jobs.arrival)):
-        found = []
-        for width, ticks in given.by_any_width(j):
+        sizes_by_width = []
+        for width, ticks in instance.by_any_width(j):
             if width not in powers:
                 effort.spend(BITS)
                 powers[width] = power((width << BITS) // jobs.gpus, exponent, 20, up=False)
-            found.append(ticks * powers[width])
-        sizes.append(min(found))
+            sizes_by_width.append(ticks * powers[width])
+        sizes.append(min(sizes_by_width))
     batches: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
     for j in sorted(range(len(sizes)), key=lambda j: -sizes[j]):
         batches[bisect_right(cuts, jobs.arrival[j])].append(j)

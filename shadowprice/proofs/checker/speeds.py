@@ -47,13 +47,13 @@ class Graph:
 
     def number(self, value: Any, what: str) -> Fraction:
         """A number of the graph, all of which have a denominator in common."""
-        found = rational(value, what)
-        self.common = lcm(self.common, found.denominator)
+        exact = rational(value, what)
+        self.common = lcm(self.common, exact.denominator)
         need(
             self.common < MOST,
             "a graph's numbers have no common denominator of at most 1,000 digits",
         )
-        return found
+        return exact
 
     def link(self, links: list[list[Any]]) -> int:
         """Take the links; returns the stages on the longest path of those that are no exchanges."""
@@ -130,9 +130,9 @@ class Graph:
         """Time of the slowest replica of an iteration."""
         most = max(sum(here) for here in nodes)
         need(most <= self.network["gpus"], f"{most} replicas are on one node")
-        for s, found in enumerate(map(sum, zip(*nodes, strict=True))):
-            say = f"there are {found} replicas of stage {s}, not {self.replicas[s]}"
-            need(found == self.replicas[s], say)
+        for s, count in enumerate(map(sum, zip(*nodes, strict=True))):
+            say = f"there are {count} replicas of stage {s}, not {self.replicas[s]}"
+            need(count == self.replicas[s], say)
         return max(self.of_node(here) for here in nodes)
 
     def of_node(self, here: tuple[int, ...]) -> Fraction:

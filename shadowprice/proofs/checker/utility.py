@@ -141,7 +141,7 @@ def least(
 
 
 def bound_utility(
-    given: CertificateInstance, utilities: Utilities, jobs: LeastWork, bound: Record
+    instance: CertificateInstance, utilities: Utilities, jobs: LeastWork, bound: Record
 ) -> Fraction:
     """Upper bound of the total utility: the price of all GPUs, and what jobs earn over that of their time."""
     kind = bound["bound"]
@@ -152,15 +152,15 @@ def bound_utility(
     unit = rational(bound["unit"], "unit of prices")
     rows = rows_of_prices(bound["prices"])
     need(rows and len(set(map(len, rows))) == 1, "there are no prices, or not as many in all rows")
-    types = 1 if kind == "round-prices" else len(given.types)
+    types = 1 if kind == "round-prices" else len(instance.types)
     need(len(rows) == types, f"there are no prices for {types} types")
-    capacity, offers = OFFERS[kind](given, jobs, rows)
+    capacity, offers = OFFERS[kind](instance, jobs, rows)
     paid = sum((gpus * sum(row) for gpus, row in zip(capacity, rows, strict=True)), Fraction(0))
     return paid * unit + utilities.most(offers, len(rows[0]), unit)
 
 
 def by_area(
-    given: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
+    instance: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """Every job at its best speed, of which it uses as much of all GPUs as its least area asks for."""
     columns = zip(jobs.area, jobs.shortest, strict=True)
@@ -172,16 +172,16 @@ def by_area(
 
 
 def by_type(
-    given: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
+    instance: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """Every gang at the speed of its slowest type, at the price of GPUs of the cheapest type that is as fast."""
-    fine = jobs.gangs and not given.speeds and all(map(any, given.times))
+    fine = jobs.gangs and not instance.speeds and all(map(any, instance.times))
     need(fine, "prices by type: jobs share GPUs, may grow, have graphs or run as copies")
     known: dict[tuple[int, ...], list[int]] = {}
     effort = Effort("prices of types", len(jobs.gang), MOST_SUMS)
 
     def offer(j: int) -> PricedSpeeds:
-        times = [ticks and given.fastest(j, ticks) for ticks in given.times[j]]
+        times = [ticks and instance.fastest(j, ticks) for ticks in instance.times[j]]
         ticks, columns = sorted(set(times) - {0}), []
         for most in ticks:
             able = tuple(kind for kind, each in enumerate(times) if 0 < each <= most)
@@ -193,15 +193,15 @@ def by_type(
             columns.append(known[able])
         return PricedSpeeds(ticks, columns, Fraction(jobs.gang[j]))
 
-    return gpus_by_type(given), map(offer, range(len(jobs.gang)))
+    return gpus_by_type(instance), map(offer, range(len(jobs.gang)))
 
 
 def by_whole_round(
-    given: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
+    instance: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """As by type, where every gang is held for whole rounds."""
-    need("rounds" in given.header, "whole-round-prices: the schedule is not in whole rounds")
-    gpus, offers = by_type(given, jobs, rows)
+    need("rounds" in instance.header, "whole-round-prices: the schedule is not in whole rounds")
+    gpus, offers = by_type(instance, jobs, rows)
     return gpus, (offer._replace(whole=True) for offer in offers)
 
 

@@ -51,9 +51,9 @@ class WindowTree:
         if part["grid"] or part["prices"]:
             self.grid, self.rows = self.priced(part)
         need(self.grid, "there are no prices before these windows")
-        found = self.cheapest(windows)
-        if found is not None:
-            self.least = found if self.least is None else min(self.least, found)
+        least = self.cheapest(windows)
+        if least is not None:
+            self.least = least if self.least is None else min(self.least, least)
 
     def cut(self, part: Record, windows: dict[int, Window]) -> None:
         """A job completes up to a moment, or from it on."""
@@ -68,10 +68,10 @@ class WindowTree:
 
     def moment(self, value: Any, what: str) -> Fraction:
         """A moment, all of which have a denominator in common."""
-        found = rational(value, what)
-        self.scale = lcm(self.scale, found.denominator)
+        exact = rational(value, what)
+        self.scale = lcm(self.scale, exact.denominator)
         need(self.scale < MOST, "moments have no common denominator of at most 1,000 digits")
-        return found
+        return exact
 
     def priced(self, part: Record) -> tuple[list[Fraction], list[list[int]]]:
         """A grid, and a price of each job in each cell."""
@@ -86,13 +86,13 @@ class WindowTree:
     def cheapest(self, windows: dict[int, Window]) -> Fraction | None:
         """Least cost within windows at the prices at hand; None if nothing can be done within them."""
         self.effort.spend(len(self.grid) * len(self.of))
-        found = -self.rent(windows) * self.unit
+        value = -self.rent(windows) * self.unit
         for j, prices in zip(self.of, self.rows, strict=True):
             cost = self.cheapest_end(j, windows[j], prices)
             if cost is None:
                 return None
-            found += cost
-        return found
+            value += cost
+        return value
 
     def rent(self, windows: dict[int, Window]) -> Fraction:
         """Most that jobs which fit together are worth in each cell where they may run, over all time."""

@@ -327,11 +327,11 @@ class _Piece:
     slope: Fraction
 
 
-def _left(instance: Instance, schedule: Schedule, kept: Sequence[int]) -> list[_Piece]:
+def _left(instance: Instance, schedule: Schedule, chosen: Sequence[int]) -> list[_Piece]:
     """Work that is left of some jobs [GPU-ticks], until the first event 0."""
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(jobs.work).tolist()
-    wanted = set(kept)
+    wanted = set(chosen)
     width: Counter[tuple[int, int, int]] = Counter()
     start, end = to_ticks(schedule.start_s).tolist(), to_ticks(schedule.end_s).tolist()
     for job, held, s, e in zip(
@@ -341,8 +341,8 @@ def _left(instance: Instance, schedule: Schedule, kept: Sequence[int]) -> list[_
             width[job, s, e] += held
     jumps: dict[int, Fraction] = defaultdict(Fraction)
     slopes: dict[int, Fraction] = defaultdict(Fraction)
-    over = {job: Fraction(-work[job]) for job in kept}
-    last = {job: release[job] for job in kept}
+    over = {job: Fraction(-work[job]) for job in chosen}
+    last = {job: release[job] for job in chosen}
     whose = np.array([job for job, _, _ in width], dtype=np.int64)
     speeds = _speeds(instance, whose, np.array(list(width.values()), dtype=np.int64))
     for (job, s, e), speed in zip(width, map(Fraction, speeds), strict=True):
@@ -350,7 +350,7 @@ def _left(instance: Instance, schedule: Schedule, kept: Sequence[int]) -> list[_
         slopes[e] += speed
         over[job] += speed * (e - s)
         last[job] = max(last[job], e)
-    for job in kept:
+    for job in chosen:
         jumps[release[job]] += work[job]
         # In its last tick a job may be faster than it needs to be.
         jumps[last[job]] += over[job]
@@ -366,10 +366,10 @@ def _summed(jumps: dict[int, Fraction], slopes: dict[int, Fraction]) -> Iterator
         yield _Piece(Fraction(time), value, slope)
 
 
-def _on_one_machine(jobs: Sequence[_Job], kept: Sequence[int], gpus: int) -> list[_Piece]:
+def _on_one_machine(jobs: Sequence[_Job], chosen: Sequence[int], gpus: int) -> list[_Piece]:
     """Work that is left of some jobs on one machine as fast as all GPUs [GPU-ticks]."""
     come: Counter[int] = Counter()
-    for k in kept:
+    for k in chosen:
         come[jobs[k].release] += jobs[k].work
     pieces: list[_Piece] = []
     for time, work in sorted(come.items()):

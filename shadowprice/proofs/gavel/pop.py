@@ -44,14 +44,14 @@ def bound(problem: AllocationProblem, parts: int) -> tuple[float, float]:
     return level / max(min(parts, len(problem)), 1), level
 
 
-def check(parts: int, found: Allocation) -> bool:
+def check(parts: int, allocation: Allocation) -> bool:
     """True if POP's own objective is within the bounds, and its allocation one of the whole.
 
     Parameters
     ----------
     parts : int
         k.
-    found : Allocation
+    allocation : Allocation
         What POP made, of the whole problem.
 
     Raises
@@ -59,9 +59,9 @@ def check(parts: int, found: Allocation) -> bool:
     VerificationError
         If it is no allocation.
     """
-    found.verify()
-    least, most = bound(found.problem, parts)
-    level = float(found.objective or 0.0)
+    allocation.verify()
+    least, most = bound(allocation.problem, parts)
+    level = float(allocation.objective or 0.0)
     return least * (1 - _RELATIVE) <= level <= most * (1 + _RELATIVE)
 
 

@@ -141,16 +141,16 @@ def round_robin(fractions: ArrayLike, gpus: ArrayLike, rounds: int) -> list[IntA
     return found
 
 
-def check_rounding(fractions: ArrayLike, gpus: ArrayLike, found: list[IntArray]) -> bool:
+def check_rounding(fractions: ArrayLike, gpus: ArrayLike, rounds: list[IntArray]) -> bool:
     """True if rounds are feasible, and deviate by less than one for each job and type, exactly."""
     x, capacity = np.asarray(fractions, dtype=np.float64), np.asarray(gpus, dtype=np.int64)
     each = all(
         (one.sum(axis=1) <= 1).all() and (one.sum(axis=0) <= capacity).all() and (one >= 0).all()
-        for one in found
+        for one in rounds
     )
-    total = np.sum(found, axis=0)
+    total = np.sum(rounds, axis=0)
     return each and all(
-        abs(int(n) - len(found) * Fraction(float(share))) < 1
+        abs(int(n) - len(rounds) * Fraction(float(share))) < 1
         for n, share in zip(total.ravel(), x.ravel(), strict=True)
     )
 

@@ -147,9 +147,9 @@ def bound(
     return min(found, key=lambda each: each.dual)
 
 
-def check(found: UtilityBound, utility: Fraction) -> bool:
+def check(bound: UtilityBound, utility: Fraction) -> bool:
     """True if the utility that a schedule earned respects the bound."""
-    return utility <= found.dual
+    return utility <= bound.dual
 
 
 def _check(demands: Sequence[BoundedJob], prices: NDArray[np.float64]) -> None:

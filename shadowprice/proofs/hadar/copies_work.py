@@ -7,7 +7,7 @@ Statement. :math:`n` nodes, at most :math:`k` copies of a job at a time, a copy 
    least :math:`n` steps left, that many can be;
 2. "no node idles in a round while a job that could do a step on it (in a round with all charges
    owed) is unfinished, except in that job's last round" can be kept for every instance if and only
-   if :math:`k \ge n`. HadarE as in ``solvers.hadar.copies`` keeps it.
+   if :math:`k \ge n`. HadarE as in ``solvers.hadar.copy_assignment`` keeps it.
 
 Status. Ours: the published claim of maximal utilisation, made precise; the last round is an exception
 because a job with fewer steps left than nodes cannot occupy them all.

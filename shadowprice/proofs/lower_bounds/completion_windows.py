@@ -48,7 +48,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.completions.completion_search import (
     CompletionTree,
     Cut,
@@ -78,7 +78,7 @@ def bound(instance: Instance, tree: CompletionTree) -> Fraction:
     every = ScheduleClass.allowed(instance, preemptive=True)
     if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
-    return tree_bound(RelaxedJobs.of(instance), tree) / TICKS_PER_S
+    return tree_bound(Relaxation.of(instance), tree) / TICKS_PER_S
 
 
 def check(
@@ -88,7 +88,7 @@ def check(
     return Fraction(weighted_completion_s) >= bound(instance, tree)
 
 
-def tree_bound(jobs: RelaxedJobs, tree: CompletionTree) -> Fraction:
+def tree_bound(jobs: Relaxation, tree: CompletionTree) -> Fraction:
     """The least bound of the tree's leaves [ticks], exactly; O(leaves n cells^2).
 
     Raises
@@ -114,7 +114,7 @@ def tree_bound(jobs: RelaxedJobs, tree: CompletionTree) -> Fraction:
 class _Leaves:
     """Bounds of leaves; cells of prices that several leaves have in common are looked at once."""
 
-    jobs: RelaxedJobs
+    jobs: Relaxation
     tree: CompletionTree
     known: dict[tuple[int, int, Window], Fraction | None] = field(default_factory=dict)
     fits: dict[tuple[int, ...], bool] = field(default_factory=dict)
@@ -187,7 +187,7 @@ def _most_worth(there: Sequence[tuple[int, int]], gpus: int) -> int:
 
 
 def _least_cost(
-    jobs: RelaxedJobs, j: int, window: Window, leaf: Priced, row: int, tree: CompletionTree
+    jobs: Relaxation, j: int, window: Window, leaf: Priced, row: int, tree: CompletionTree
 ) -> Fraction | None:
     """Least of w C + price of the time taken over ends C within the window; None if there is none.
 

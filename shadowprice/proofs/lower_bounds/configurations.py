@@ -45,7 +45,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.plan_prices import GangPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 
@@ -68,7 +68,7 @@ def bound(instance: Instance, prices: GangPrices) -> Fraction:
     every = ScheduleClass.allowed(instance, preemptive=True)
     if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
-    return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
+    return plan_bound(Relaxation.of(instance), prices) / TICKS_PER_S
 
 
 def check(instance: Instance, weighted_completion_s: float | Fraction, prices: GangPrices) -> bool:

@@ -69,7 +69,7 @@ from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.list_optimum import cheapest_list
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 
@@ -115,9 +115,9 @@ def check(instance: Instance, weighted_completion_s: float | Fraction) -> bool:
     return Fraction(weighted_completion_s) >= bound(instance)
 
 
-def _gangs(instance: Instance) -> RelaxedJobs:
+def _gangs(instance: Instance) -> Relaxation:
     require(instance, KNOWS, "LB-list")
     every = ScheduleClass.allowed(instance, preemptive=False)
     if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
-    return RelaxedJobs.of(instance)
+    return Relaxation.of(instance)

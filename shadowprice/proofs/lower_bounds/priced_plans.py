@@ -43,7 +43,7 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 
@@ -61,7 +61,7 @@ def bound(instance: Instance, prices: PlanPrices) -> Fraction:
         If the instance has features that are not in ``KNOWS``.
     """
     require(instance, KNOWS, "LB-plan")
-    return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
+    return plan_bound(Relaxation.of(instance), prices) / TICKS_PER_S
 
 
 def check(instance: Instance, weighted_completion_s: float | Fraction, prices: PlanPrices) -> bool:

@@ -32,7 +32,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.bounds import Relaxation, wide_gang_ticks
 
 STATUS = "ours"
 
@@ -53,7 +53,7 @@ def bound(instance: Instance) -> Fraction:
     every = ScheduleClass.allowed(instance, preemptive=True)
     if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
-    return wide_gang_ticks(RelaxedJobs.of(instance)) / TICKS_PER_S
+    return wide_gang_ticks(Relaxation.of(instance)) / TICKS_PER_S
 
 
 def check(instance: Instance, weighted_completion_s: float | Fraction) -> bool:

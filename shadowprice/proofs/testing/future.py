@@ -89,27 +89,27 @@ def named(instance: Instance, name: str) -> Instance:
     return replace(instance, workload=replace(jobs, id=ids))
 
 
-def _graphs(graphs: JobGraphs | None, kept: NDArray[np.int64], late: int) -> JobGraphs | None:
+def _graphs(graphs: JobGraphs | None, rows: NDArray[np.int64], late: int) -> JobGraphs | None:
     """Graphs in another order, those of later jobs another one."""
     if graphs is None:
         return None
     others = (_GRAPH, *graphs.graph)
-    of = np.concatenate((graphs.of[kept] + 1, np.zeros(late, dtype=np.int64)))
+    of = np.concatenate((graphs.of[rows] + 1, np.zeros(late, dtype=np.int64)))
     return JobGraphs(others, of, graphs.network)
 
 
-def _speeds(instance: Instance, kept: NDArray[np.int64], gpus: NDArray[np.int64]) -> dict[str, Any]:
+def _speeds(instance: Instance, rows: NDArray[np.int64], gpus: NDArray[np.int64]) -> dict[str, Any]:
     """Profiles in another order, those of later jobs another one; other speeds and widths."""
-    late = len(gpus) - len(kept)
+    late = len(gpus) - len(rows)
     sensitivity, locality = instance.sensitivity, instance.locality
     elasticity = instance.elasticity
     if sensitivity is not None:
-        of = np.concatenate((sensitivity.of[kept] + 1, np.zeros(late, dtype=np.int64)))
+        of = np.concatenate((sensitivity.of[rows] + 1, np.zeros(late, dtype=np.int64)))
         sensitivity = Sensitivity((_PROFILE, *sensitivity.profiles), of)
     if locality is not None:
-        locality = Locality(np.concatenate((locality.spread_speed[kept], np.full(late, 0.125))))
+        locality = Locality(np.concatenate((locality.spread_speed[rows], np.full(late, 0.125))))
     if elasticity is not None:
-        widest = np.concatenate((elasticity.widest[kept], gpus[len(kept) :]))
-        efficiency = np.concatenate((elasticity.efficiency[kept], np.full(late, 0.625)))
+        widest = np.concatenate((elasticity.widest[rows], gpus[len(rows) :]))
+        efficiency = np.concatenate((elasticity.efficiency[rows], np.full(late, 0.625)))
         elasticity = Elasticity(widest, efficiency)
     return {"sensitivity": sensitivity, "locality": locality, "elasticity": elasticity}

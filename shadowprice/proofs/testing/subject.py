@@ -160,7 +160,7 @@ class Case:
         return f"Case({'; '.join(shown)})"
 
 
-def broken(policy: Policy, law: str, found: str, case: Case, hint: str = "") -> NoReturn:
+def broken(policy: Policy, law: str, seen: str, case: Case, hint: str = "") -> NoReturn:
     """Report that a law is broken.
 
     Raises
@@ -169,5 +169,5 @@ def broken(policy: Policy, law: str, found: str, case: Case, hint: str = "") -> 
         Always.
     """
     __tracebackhide__ = True  # pytest ends its traceback at the law instead
-    message = f"{policy.name}: {law}, but {found}\non {case!r}"
+    message = f"{policy.name}: {law}, but {seen}\non {case!r}"
     raise LawBroken(f"{message}\n{hint}" if hint else message)

@@ -239,11 +239,11 @@ def _taken(
 
 
 def _joined(
-    found: list[tuple[Schedule, NDArray[np.int64]]],
+    segments: list[tuple[Schedule, NDArray[np.int64]]],
 ) -> tuple[Schedule, NDArray[np.int64]]:
-    if len(found) == 1:
-        return found[0]
+    if len(segments) == 1:
+        return segments[0]
     columns = {
-        name: np.concatenate([getattr(rows, name) for rows, _ in found]) for name in _COLUMNS
+        name: np.concatenate([getattr(rows, name) for rows, _ in segments]) for name in _COLUMNS
     }
-    return replace(found[0][0], **columns), np.concatenate([number for _, number in found])
+    return replace(segments[0][0], **columns), np.concatenate([number for _, number in segments])

@@ -62,9 +62,9 @@ class ServerFillingGittins:
         """The distribution of the workload, unless a sample is given."""
         return frozenset({Knowledge.DISTRIBUTION}) if self.sample is None else frozenset()
 
-    def with_switches(self, given: Mapping[str, Any]) -> ServerFillingGittins:
+    def with_options(self, values: Mapping[str, Any]) -> ServerFillingGittins:
         """The policy with the sample of a run instead of the workload's own distribution."""
-        return replace(self, sample=given["samples"])
+        return replace(self, sample=values["samples"])
 
     def decide(self, state: State) -> Decision:
         """Serve live jobs in that order; wake where the index of a running one may fall."""

@@ -26,7 +26,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.gandiva import migration as moves
 from shadowprice.solvers.gandiva import packing
 from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
-from shadowprice.solvers.gandiva.time_slicing import fill, rotate, settle_waiting
+from shadowprice.solvers.gandiva.time_slicing import assign_homes, fill, rotate
 from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, UnitDecision
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
@@ -122,7 +122,7 @@ class Gandiva:
             moves.shrink(shift)
         if turn and occupancy.waiting and self.packing and state.sharing:
             packing.pack(shift, measured)
-        settle_waiting(shift)
+        assign_homes(shift)
         if occupancy.waiting:
             notes.idle_since_s = state.now_s
         elif self.measures:

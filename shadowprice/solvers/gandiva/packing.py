@@ -44,7 +44,7 @@ def conclude(shift: UnitDecision, measured: MeasuredRates, pair: Unit) -> None:
     measured.learn(shift.occupancy, pair)
     if not gains(gain):
         guest = shift.part(pair)
-        shift.occupancy.settle(guest, back)
+        shift.occupancy.assign_home(guest, back)
         measured.refused.add(_both(guest, pair))
 
 

@@ -153,7 +153,7 @@ def fill(shift: UnitDecision) -> None:
     if not any(shift.free) or not occupancy.waiting:
         return
     order = sorted(occupancy.waiting, key=lambda unit: (-unit.weight, unit.since_s, unit.jobs[0]))
-    for place in (_together, _spread):
+    for place in (_home_on_one_server, _spread):
         left = sum(shift.free)
         for unit in order:
             if unit.gang <= left and unit in occupancy.waiting:
@@ -163,7 +163,7 @@ def fill(shift: UnitDecision) -> None:
                     left -= unit.width
 
 
-def settle_waiting(shift: UnitDecision) -> None:
+def assign_homes(shift: UnitDecision) -> None:
     """Give every waiting job a home where it takes turns, and none on more servers than it needs.
 
     Pairs keep theirs: it is where they were seen to run well together.
@@ -171,12 +171,12 @@ def settle_waiting(shift: UnitDecision) -> None:
     occupancy, largest = shift.occupancy, max(shift.occupancy.size)
     for unit in occupancy.waiting:
         if not unit.home or (unit.alone and len(unit.home) > 1 and unit.gang <= largest):
-            occupancy.settle(unit, ())
+            occupancy.assign_home(unit, ())
             home = shared_home(occupancy, unit.gang, shift.pools(unit), shift.sizes_for(unit))
-            occupancy.settle(unit, home)
+            occupancy.assign_home(unit, home)
 
 
-def _together(shift: UnitDecision, unit: Unit) -> Pieces | None:
+def _home_on_one_server(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on one server, or at home, or on several if no server is large enough."""
     if unit.home and shift.fits(unit, unit.home):
         return unit.home

@@ -133,7 +133,7 @@ class ServerOccupancy:
         """Turns that the homes of a server need: ceil(load / GPUs)."""
         return -(-self.load[node] // self.size[node])
 
-    def settle(self, unit: Unit, home: Pieces) -> None:
+    def assign_home(self, unit: Unit, home: Pieces) -> None:
         """Give a unit another home."""
         self._count(unit, unit.home, -1)
         unit.home = home
@@ -151,7 +151,7 @@ class ServerOccupancy:
         at = unit.jobs.index(job)
         del unit.jobs[at], unit.weights[at]
         if not unit.jobs:
-            self.settle(unit, ())
+            self.assign_home(unit, ())
             self.running.pop(unit, None)
             self.waiting.pop(unit, None)
         elif unit.trial is not None and unit.trial.reason is None:
@@ -160,7 +160,7 @@ class ServerOccupancy:
     def merge(self, unit: Unit, host: Unit) -> None:
         """Put the job of a waiting unit into the unit whose GPUs it shares."""
         del self.waiting[unit]
-        self.settle(unit, ())
+        self.assign_home(unit, ())
         host.jobs += unit.jobs
         host.weights += unit.weights
         for job in unit.jobs:
@@ -250,7 +250,7 @@ class UnitDecision:
         if unit.alone:
             unit.trial = None
         if unit.width > unit.gang:
-            occupancy.settle(unit, ((unit.home[0][0], unit.gang),))
+            occupancy.assign_home(unit, ((unit.home[0][0], unit.gang),))
 
     def move(self, unit: Unit, home: Pieces) -> None:
         """Let a running unit go on elsewhere, or wider or narrower; its turn goes on."""
@@ -324,7 +324,7 @@ class UnitDecision:
             raise PolicyError(f"gandiva: jobs {unit.jobs} cannot start on nodes and GPUs {home}")
         self.touched.update(unit.jobs)
         if home != unit.home:
-            self.occupancy.settle(unit, home)
+            self.occupancy.assign_home(unit, home)
 
     def _give_back(self, home: Pieces) -> None:
         for node, gpus in home:

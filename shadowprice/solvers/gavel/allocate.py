@@ -85,11 +85,11 @@ def allocate(
     )
 
 
-def _not_proven(found: Allocation) -> str:
+def _not_proven(allocation: Allocation) -> str:
     """A note on an answer that misses what its prices allow."""
-    if found.objective is None or found.bound is None or not found.reached:
+    if allocation.objective is None or allocation.bound is None or not allocation.reached:
         return f"{NOT_PROVEN}: jobs get less than the objective asks for"
     return (
-        f"{NOT_PROVEN}: the objective is {found.objective:.6g}, and nothing shows that it cannot be "
-        f"{found.bound:.6g}"
+        f"{NOT_PROVEN}: the objective is {allocation.objective:.6g}, and nothing shows that it cannot be "
+        f"{allocation.bound:.6g}"
     )

@@ -155,7 +155,7 @@ def priorities(
     return rank
 
 
-def settle(
+def deficits_after(
     deficit_s: CombinationTable,
     allocation: CombinationTable,
     received_s: CombinationTable,

@@ -210,10 +210,10 @@ class Workspace:
             known = self._roomy[key] = _Compiled.of(model, compiled, wider, tuple(nothing))
         return known
 
-    def _keep(self, key: Hashable, kept: _Compiled) -> None:
+    def _keep(self, key: Hashable, compiled: _Compiled) -> None:
         replaced = self._models.pop(key, None)
-        self._models[key] = kept
-        self._entries += kept.entries - (0 if replaced is None else replaced.entries)
+        self._models[key] = compiled
+        self._entries += compiled.entries - (0 if replaced is None else replaced.entries)
         while self._entries > MOST_ENTRIES and len(self._models) > 1:
             self._entries -= self._models.popitem(last=False)[1].entries
 

@@ -108,14 +108,14 @@ class Exact:
             return self.model
         return least_time if self.objective == "time" else least_cut
 
-    def _solved(self, model: Any, given: PlacementData, nodes: list[int]) -> StageMapping:
+    def _solved(self, model: Any, data: PlacementData, nodes: list[int]) -> StageMapping:
         # No starting point: with one, HiGHS 1.14 has called placements optimal that are not.
         compiled = compile_model(model)
         options = SolverOptions(time_limit_s=self.time_limit_s, relative_gap=1e-6)
         solution = compiled.solve(options)
         if solution.status is not Status.OPTIMAL:
             raise SolverError(
-                f"job graph {given.graph.name!r}: the best placement of {given.graph.gpus} GPUs on "
+                f"job graph {data.graph.name!r}: the best placement of {data.graph.gpus} GPUs on "
                 f"{len(nodes)} nodes is not proven after {self.time_limit_s:g} s; allow more time, "
                 "or use heavy-edge"
             )

@@ -3,7 +3,7 @@ r"""Lower bounds of the offline optimum in exact arithmetic.
 Every bound is computed in whole ticks of 2**-20 s or rationals and rounded down, so that no float error
 can lift it above the optimum. ``m`` is the number of GPUs, g_j the gang, p_j the shortest time for which
 any schedule has to run the job, w_j the weight. All hold for preemptive schedules and any placement;
-proofs are in ``shadowprice.proofs``. They see an instance as :class:`RelaxedJobs`:
+proofs are in ``shadowprice.proofs``. They see an instance as :class:`Relaxation`:
 
 *Charges.* A job pays at least one start charge s before it makes any progress, and holds its gang
 meanwhile: it holds it for at least s more than it takes to run. Nothing in the proofs asks what a job
@@ -118,8 +118,12 @@ def seconds_down(ticks: Fraction | int) -> float:
 
 
 @dataclass(frozen=True)
-class RelaxedJobs:
-    """Work that every schedule of an instance has to do, and its GPUs; sequences of shape (n,).
+class Relaxation:
+    """Relaxation of an instance to one machine: work that every schedule has to do; sequences of shape (n,).
+
+    All searches for multipliers take this record. That of an instance is its solvers' reading; a certificate's is what
+    the checker makes of the instance's records, the same to the tick but for a gain by sharing, which the checker
+    rounds up, and for parts of GPUs in which it counts areas that are no whole gangs.
 
     Parameters
     ----------
@@ -143,7 +147,7 @@ class RelaxedJobs:
     speedup: Fraction
 
     @classmethod
-    def of(cls, instance: Instance) -> RelaxedJobs:
+    def of(cls, instance: Instance) -> Relaxation:
         """The jobs of an instance; see the proofs at the top of this file.
 
         Raises
@@ -259,7 +263,7 @@ def mean_busy_of_areas(
     )
 
 
-def wide_gang_ticks(jobs: RelaxedJobs) -> Fraction:
+def wide_gang_ticks(jobs: Relaxation) -> Fraction:
     """Weighted completion time if only gangs of which few fit stand in each other's way, in ticks; LB-wide.
 
     The largest over q = 1 .. ``MOST_WIDE`` of: jobs of more than m / (q + 1) GPUs, of which at most q run at once,
@@ -274,10 +278,10 @@ def wide_gang_ticks(jobs: RelaxedJobs) -> Fraction:
             continue
         release, work = [jobs.release[j] for j in wide], [jobs.work[j] for j in wide]
         weight, each = [jobs.weight[j] for j in wide], [1] * len(wide)
-        found = Fraction(mean_busy_ticks(release, work, each, weight, most))
+        ticks = Fraction(mean_busy_ticks(release, work, each, weight, most))
         if len(set(weight)) == 1:
-            found = max(found, weight[0] * fluid_ticks(release, work, each, most))
-        best = max(best, found + all_alone - sum((alone[j] for j in wide), Fraction(0)))
+            ticks = max(ticks, weight[0] * fluid_ticks(release, work, each, most))
+        best = max(best, ticks + all_alone - sum((alone[j] for j in wide), Fraction(0)))
     return best
 
 
@@ -306,7 +310,7 @@ def area_ticks(
 
 def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
     """All bounds that take O(n log n); they hold for every schedule that the instance allows."""
-    jobs = RelaxedJobs.of(instance)
+    jobs = Relaxation.of(instance)
     every = ScheduleClass.allowed(instance, preemptive=True)
     release, work, gpus, weight = jobs.release, jobs.work, jobs.gpus, jobs.weight
     offset = offset_ticks(weight, release, objective)

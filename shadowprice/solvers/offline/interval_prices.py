@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shadowprice.solvers.offline import lagrangian
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.relaxation import solve_relaxation
 from shadowprice.solvers.offline.typed_bound import FEWEST_INTERVALS, LARGEST_TICKS, MOST_COLUMNS
 
@@ -32,7 +32,7 @@ class IntervalPrices:
 
 
 def interval_prices(
-    jobs: RelaxedJobs, budget_s: float, columns: int | None = None
+    jobs: Relaxation, budget_s: float, columns: int | None = None
 ) -> IntervalPrices | None:
     """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large, or it has no answer.
 
@@ -75,7 +75,7 @@ def interval_prices(
     return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
 
 
-def _fluid_end(jobs: RelaxedJobs) -> int:
+def _fluid_end(jobs: Relaxation) -> int:
     """Time from the first release until most work can be done: a horizon for the grid, in ticks."""
     area = sum(g * p for g, p in zip(jobs.gpus, jobs.work, strict=True))
     longest = max(jobs.work)

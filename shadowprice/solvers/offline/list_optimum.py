@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 
@@ -79,7 +79,7 @@ class _Beginning:
 class _Market:
     """Prices of GPU time: what all GPUs cost up to a moment, and what starts of jobs cost at least."""
 
-    def __init__(self, jobs: RelaxedJobs, weight: list[int], prices: PlanPrices) -> None:
+    def __init__(self, jobs: Relaxation, weight: list[int], prices: PlanPrices) -> None:
         self._jobs, self._weight, self._grid = jobs, weight, prices.grid_ticks
         unit = max(weight) // PRICE_UNIT
         self._price = [unit * each for each in prices.prices]
@@ -125,7 +125,7 @@ class _Market:
 class _Search:
     """Beginnings of lists, those that cost least first; costs are whole in units of 1 / ``scale``."""
 
-    def __init__(self, jobs: RelaxedJobs, prices: PlanPrices | None, *, span: bool) -> None:
+    def __init__(self, jobs: Relaxation, prices: PlanPrices | None, *, span: bool) -> None:
         self._jobs, self._span = jobs, span
         self.scale = 1 if span else PRICE_UNIT * lcm(*(each.denominator for each in jobs.weight))
         self._weight = [0 if span else int(each * self.scale) for each in jobs.weight]
@@ -200,7 +200,7 @@ def _no_worse(known: _Beginning, cost: int, now: int, held: Held) -> bool:
 
 
 def cheapest_list(
-    jobs: RelaxedJobs,
+    jobs: Relaxation,
     *,
     span: bool = False,
     prices: PlanPrices | None = None,
@@ -211,7 +211,7 @@ def cheapest_list(
 
     Parameters
     ----------
-    jobs : RelaxedJobs
+    jobs : Relaxation
         Gangs of which no two are on a GPU, of no more GPUs than there are.
     span : bool
         Ask for the last completion instead.
@@ -248,6 +248,6 @@ def optimal_starts_s(instance: Instance, *, span: bool = False) -> NDArray[np.fl
     span : bool
         Minimise the last completion instead of the total weighted completion time.
     """
-    found = cheapest_list(RelaxedJobs.of(instance), span=span, most=sys.maxsize)
-    assert found.starts is not None
-    return np.array(found.starts, dtype=np.float64) / TICKS_PER_S
+    optimum = cheapest_list(Relaxation.of(instance), span=span, most=sys.maxsize)
+    assert optimum.starts is not None
+    return np.array(optimum.starts, dtype=np.float64) / TICKS_PER_S

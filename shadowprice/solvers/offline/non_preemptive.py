@@ -36,7 +36,7 @@ from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.bounds import (
-    RelaxedJobs,
+    Relaxation,
     offset_ticks,
     seconds_down,
     simple_bounds,
@@ -241,9 +241,9 @@ def _edited_optimum(
     def built(span: bool) -> Any:
         return build(jobs, anywhere, makespan=span)
 
-    def placed(found: ModelAnswer) -> Schedule:
+    def placed(answer: ModelAnswer) -> Schedule:
         slot_s = jobs.slot_ticks / TICKS_PER_S
-        return assign_nodes(instance, found.starts("x").astype(np.float64) * slot_s)
+        return assign_nodes(instance, answer.starts("x").astype(np.float64) * slot_s)
 
     return edited_optimum(built, jobs, goal, method, until, placed)
 
@@ -279,18 +279,18 @@ def edited_optimum(
             f"method {method!r} knows the published model only; an edited one takes milp"
         )
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    found = solve_edited_model(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
-    proven = found.evidence is OptimalityEvidence.PROVEN
+    answer = solve_edited_model(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
+    proven = answer.evidence is OptimalityEvidence.PROVEN
     return Optimum(
-        min(found.bound_s, found.objective_s),
-        found.objective_s,
-        placed(found),
+        min(answer.bound_s, answer.objective_s),
+        answer.objective_s,
+        placed(answer),
         method,
         proven,
         jobs.slot_s,
         True,
-        found.evidence,
-        found.bound_s if proven else -math.inf,
+        answer.evidence,
+        answer.bound_s if proven else -math.inf,
         edited=True,
         certified_by=BRANCHING if proven else "",
     )
@@ -391,10 +391,10 @@ class _Search:
         """
         if self.fine.jobs > _LISTED:
             return known
-        found = cheapest_list(RelaxedJobs.of(self.instance), span=self.span, until=self.until)
-        if found.starts is None:
+        optimum = cheapest_list(Relaxation.of(self.instance), span=self.span, until=self.until)
+        if optimum.starts is None:
             return known
-        known = self._better(known, np.array(found.starts) // self.fine.slot_ticks)
+        known = self._better(known, np.array(optimum.starts) // self.fine.slot_ticks)
         cost = self.cost(known.starts)
         return replace(known, exact=cost, kind=LISTS, word=cost, evidence=OptimalityEvidence.PROVEN)
 

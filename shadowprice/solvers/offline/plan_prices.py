@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 
 
@@ -95,7 +95,7 @@ def expect_cells(grid_ticks: Sequence[int], prices: Sequence[int]) -> None:
 
 
 def exact_plan_bound(
-    jobs: RelaxedJobs, prices: PlanPrices | GangPrices, until: int | None = None
+    jobs: Relaxation, prices: PlanPrices | GangPrices, until: int | None = None
 ) -> Fraction:
     """L [ticks], exactly; O(n cells log cells) in Python's whole numbers.
 
@@ -136,21 +136,21 @@ def row_of(prices: PlanPrices | GangPrices, gpus: int) -> tuple[int, int]:
     return prices.widths.index(gpus), 1
 
 
-def copies_by_cell(jobs: RelaxedJobs, prices: GangPrices) -> list[list[int]]:
+def copies_by_cell(jobs: Relaxation, prices: GangPrices) -> list[list[int]]:
     """Gangs of each width that have been released by the end of each cell; shape (classes, cells)."""
     if jobs.speedup != 1:
         raise ValueError("prices of gangs: expected jobs that do not share GPUs")
-    found = []
+    copies = []
     for width in prices.widths:
         there = zip(jobs.release, jobs.gpus, strict=True)
         release = sorted(r for r, g in there if g == width)
-        found.append([bisect_left(release, end) for end in prices.grid_ticks[1:]])
-    return found
+        copies.append([bisect_left(release, end) for end in prices.grid_ticks[1:]])
+    return copies
 
 
-def _most_worth(jobs: RelaxedJobs, prices: GangPrices) -> list[int]:
+def _most_worth(jobs: Relaxation, prices: GangPrices) -> list[int]:
     """Most that gangs which fit together are worth, of each cell."""
-    found = []
+    worth = []
     for values, copies in zip(
         zip(*prices.rows, strict=True), zip(*copies_by_cell(jobs, prices), strict=True), strict=True
     ):
@@ -161,8 +161,8 @@ def _most_worth(jobs: RelaxedJobs, prices: GangPrices) -> list[int]:
                     max(most, best[full - width] + value if full >= width else 0)
                     for full, most in enumerate(best)
                 ]
-        found.append(best[-1])
-    return found
+        worth.append(best[-1])
+    return worth
 
 
 def _least_cost(

@@ -107,23 +107,23 @@ def slotted_preemptive_optimum(
     for j, first in enumerate(start.tolist()):
         known[j, first : first + int(jobs.duration[j])] = True
     if method == "milp":
-        found = _milp(jobs, known, span=span, until=until)
+        solved = _milp(jobs, known, span=span, until=until)
     else:
-        found = _confirmed(jobs, known, span=span, until=until)
+        solved = _confirmed(jobs, known, span=span, until=until)
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    upper = _cost(jobs, found.runs, span) * jobs.slot_ticks - shift
-    low = min(found.bound * jobs.slot_ticks - shift, upper)
-    certified = found.evidence is OptimalityEvidence.PROVEN
+    upper = _cost(jobs, solved.runs, span) * jobs.slot_ticks - shift
+    low = min(solved.bound * jobs.slot_ticks - shift, upper)
+    certified = solved.evidence is OptimalityEvidence.PROVEN
     least = bound_of(low, "optimum").value_s
     return Optimum(
         least,
         float(upper / TICKS_PER_S),
-        assign_nodes_to_runs(instance, *_runs(jobs, found.runs)),
+        assign_nodes_to_runs(instance, *_runs(jobs, solved.runs)),
         method,
         certified,
         jobs.slot_s,
         True,
-        found.evidence,
+        solved.evidence,
         least if certified else 0.0,
         certified_by=BRANCHING if certified else "",
     )
@@ -140,9 +140,9 @@ def _edited_optimum(
 ) -> Optimum:
     """The optimum of an edited model."""
 
-    def placed(found: ModelAnswer) -> Schedule:
+    def placed(answer: ModelAnswer) -> Schedule:
         runs = np.zeros((jobs.jobs, horizon), dtype=bool)
-        for job, slot in found.slots("y"):
+        for job, slot in answer.slots("y"):
             runs[job, slot] = True
         return assign_nodes_to_runs(instance, *_runs(jobs, runs))
 
@@ -240,10 +240,10 @@ def _confirmed(jobs: Slotted, known: Slots, *, span: bool, until: float) -> _Sea
         scale = 1 if span else max(w.denominator for w in jobs.exact_weight)
         word = Fraction(answer.bound) / scale if math.isfinite(answer.bound) else Fraction(0)
         return _Searched(runs, word, OptimalityEvidence.POINT_ONLY)
-    found = _milp(jobs, runs, span=span, until=until, agreed=cost)
-    if found.evidence.optimal:
-        return found
-    return _Searched(found.runs, cost, OptimalityEvidence.POINT_ONLY)
+    again = _milp(jobs, runs, span=span, until=until, agreed=cost)
+    if again.evidence.optimal:
+        return again
+    return _Searched(again.runs, cost, OptimalityEvidence.POINT_ONLY)
 
 
 def _ask(
@@ -282,10 +282,10 @@ def _ask(
 
 
 def _runs(
-    jobs: Slotted, found: Slots
+    jobs: Slotted, slots: Slots
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Job, start [s] and end [s] of every uninterrupted run."""
-    edges = np.diff(np.pad(found.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    edges = np.diff(np.pad(slots.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     job, first = np.nonzero(edges == 1)
     _, last = np.nonzero(edges == -1)
     slot_s = jobs.slot_ticks / TICKS_PER_S

@@ -22,7 +22,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.scaled_plans import (
     CELLS_PER_JOB,
@@ -79,20 +79,20 @@ class PlanBound:
         return "configurations" if isinstance(self.prices, GangPrices) else "priced-plans"
 
 
-def plan_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction:
+def plan_bound(jobs: Relaxation, prices: PlanPrices | GangPrices) -> Fraction:
     """The bound [ticks] of any prices, rounded down by less than a tick for each job and weight 1.
 
     In compiled whole numbers of 64 bits where these suffice, with times in coarser units if need be as
     long as cells begin at whole ones; else in Python's, which are slow.
     """
-    found = scaled_bound(jobs, prices)
-    return exact_plan_bound(jobs, prices) if found is None else found
+    scaled = scaled_bound(jobs, prices)
+    return exact_plan_bound(jobs, prices) if scaled is None else scaled
 
 
 @cache
 def prepare() -> None:
     """Compile, or read from the cache, what the search runs; some seconds once on a machine, then one or so."""
-    jobs = RelaxedJobs([0, 0], [2, 1], [1, 1], [Fraction(1)] * 2, 1, Fraction(1))
+    jobs = Relaxation([0, 0], [2, 1], [1, 1], [Fraction(1)] * 2, 1, Fraction(1))
     for _ in search(jobs, 1e-3, rigid=True):
         pass
 
@@ -105,11 +105,11 @@ class _Effort:
     until: float
     steps: int = 0
 
-    def count(self, found: Evaluated) -> Evaluated:
+    def count(self, evaluated: Evaluated) -> Evaluated:
         """Take an evaluation into account."""
-        self.cells -= found.cells + _OVERHEAD
+        self.cells -= evaluated.cells + _OVERHEAD
         self.steps += 1
-        return found
+        return evaluated
 
     @property
     def left(self) -> bool:
@@ -118,7 +118,7 @@ class _Effort:
 
 
 def search(
-    jobs: RelaxedJobs, budget_s: float, *, rigid: bool = False, until: float = math.inf
+    jobs: Relaxation, budget_s: float, *, rigid: bool = False, until: float = math.inf
 ) -> Iterator[PlanBound]:
     """Bounds of ever better prices: those of the run's own, and then each that is larger.
 
@@ -154,7 +154,7 @@ def search(
         effort.count(scaled.evaluate(fine, scaled.rounded(scale * start), pool))
         for scale in _SCALES
     ]
-    best = max(tried, key=lambda found: found.ticks)
+    best = max(tried, key=lambda evaluated: evaluated.ticks)
     grid = scaled.grid_ticks(fine)
     yield PlanBound(best.ticks, PlanPrices(grid, tuple(best.prices[0].tolist())), effort.steps)
     by_width = Configurations.of(scaled, fine) if rigid else None
@@ -162,9 +162,9 @@ def search(
         by_width = None
     whole = replace(effort, cells=effort.cells if by_width is None else effort.cells // 2)
     ascent = _Ascent(scaled, fine, pool, target=served.delays)
-    for found in ascent.steps(best, whole):
-        best = found
-        yield PlanBound(found.ticks, PlanPrices(grid, tuple(found.prices[0].tolist())), whole.steps)
+    for step in ascent.steps(best, whole):
+        best = step
+        yield PlanBound(step.ticks, PlanPrices(grid, tuple(step.prices[0].tolist())), whole.steps)
     if by_width is not None:
         rest = _Effort(effort.cells // 2 + whole.cells, until, whole.steps)
         ascent = _Ascent(scaled, fine, by_width, target=2 * served.delays - scaled.alone)
@@ -178,12 +178,12 @@ def _by_width(ascent: _Ascent, known: Evaluated, effort: _Effort) -> Iterator[Pl
     of_gangs: NDArray[np.float64] = widths[:, None].astype(np.float64) * known.prices
     first = scaled.rounded(of_gangs)
     best = effort.count(scaled.evaluate(bounds, first, ascent.room))
-    for found in chain((best,), ascent.steps(best, effort)):
-        if found.ticks > known.ticks:
-            known = found
-            rows = tuple(map(tuple, found.prices.tolist()))
+    for step in chain((best,), ascent.steps(best, effort)):
+        if step.ticks > known.ticks:
+            known = step
+            rows = tuple(map(tuple, step.prices.tolist()))
             prices = GangPrices(grid, tuple(widths.tolist()), rows)
-            yield PlanBound(found.ticks, prices, effort.steps)
+            yield PlanBound(step.ticks, prices, effort.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ class _Ascent:
                 now, at = best, top
 
 
-def _drained(jobs: RelaxedJobs) -> int:
+def _drained(jobs: Relaxation) -> int:
     """A moment by which a run at full use could be over [ticks]."""
     area = sum(g * p for g, p in zip(jobs.gpus, jobs.work, strict=True))
     return max(jobs.release) + max(jobs.work) + math.ceil(area / jobs.capacity)

@@ -46,7 +46,7 @@ class SolvedRelaxation:
 
 def solve_relaxation(
     build: Callable[..., Any],
-    *given: Any,
+    *data: Any,
     until: float = math.inf,
     method: str = "highs-ipx",
     **options: Any,
@@ -57,7 +57,7 @@ def solve_relaxation(
     ----------
     build : callable
         The model; of one that is not as published it is said once that it only proposes prices.
-    *given, **options
+    *data, **options
         What it is built of.
     until : float
         By the monotonic clock [s].
@@ -68,7 +68,7 @@ def solve_relaxation(
     from shadowprice.solvers.programs.published import falls_back
 
     falls_back(build, PRICES_ONLY)
-    compiled = compile_model(model := build(*given, **options))
+    compiled = compile_model(model := build(*data, **options))
     left_s = max(until - time.monotonic(), 0.1)
     try:
         # Of run times that differ by nine digits HiGHS may say that there is no end of it.

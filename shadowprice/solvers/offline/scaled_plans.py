@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 
@@ -106,10 +106,10 @@ class Configurations:
 
     def columns(self, jobs: ScaledJobs) -> NDArray[Any]:
         """Each job pays the price of its width."""
-        found = jobs.records.copy()
-        found["row"] = np.unique(jobs.gpus, return_inverse=True)[1]
-        found["multiple"] = 1
-        return found
+        records = jobs.records.copy()
+        records["row"] = np.unique(jobs.gpus, return_inverse=True)[1]
+        records["multiple"] = 1
+        return records
 
     def most(
         self, prices: Matrix, lengths: NDArray[np.int64]
@@ -155,7 +155,7 @@ class Evaluated:
 class ScaledJobs:
     """Jobs in whole units of 2**shift ticks."""
 
-    def __init__(self, jobs: RelaxedJobs, shift: int) -> None:
+    def __init__(self, jobs: Relaxation, shift: int) -> None:
         self.jobs, self.shift = jobs, shift
         self.release = np.array(jobs.release, dtype=np.int64) >> shift
         self.work = np.array(jobs.work, dtype=np.int64) >> shift
@@ -165,7 +165,7 @@ class ScaledJobs:
         self.weight = np.array([whole[w] for w in jobs.weight], dtype=np.int64)
 
     @classmethod
-    def of(cls, jobs: RelaxedJobs, grid_ticks: Sequence[int]) -> ScaledJobs | None:
+    def of(cls, jobs: Relaxation, grid_ticks: Sequence[int]) -> ScaledJobs | None:
         """The jobs in the finest units for which 64 bits suffice; None if cells begin within such units."""
         if not any(jobs.weight):
             return None
@@ -175,7 +175,7 @@ class ScaledJobs:
         return cls(jobs, shift)
 
     @staticmethod
-    def shift_of(jobs: RelaxedJobs, end: int) -> int:
+    def shift_of(jobs: Relaxation, end: int) -> int:
         """The unit: its logarithm in ticks."""
         span = max(end, max(jobs.release)) - min(jobs.release) + max(jobs.work)
         return max((span * PRICE_UNIT).bit_length() - _BITS, 0)
@@ -185,10 +185,10 @@ class ScaledJobs:
         """Jobs as compiled code has them, with as many prices of a GPU as their gangs have GPUs."""
         from shadowprice.solvers.offline.plan_loops import JOB
 
-        found = np.zeros(len(self.release), dtype=JOB)
-        found["release"], found["work"] = self.release, self.work
-        found["weight"], found["multiple"] = self.weight, self.gpus
-        return found
+        table = np.zeros(len(self.release), dtype=JOB)
+        table["release"], table["work"] = self.release, self.work
+        table["weight"], table["multiple"] = self.weight, self.gpus
+        return table
 
     @cached_property
     def released(self) -> Fraction:
@@ -251,7 +251,7 @@ class ScaledJobs:
         return ServedInOrder(self, bounds, filler, ends)
 
 
-def scaled_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction | None:
+def scaled_bound(jobs: Relaxation, prices: PlanPrices | GangPrices) -> Fraction | None:
     """The bound [ticks] in 64 bits; None where these do not suffice or cells begin within units."""
     scaled = ScaledJobs.of(jobs, prices.grid_ticks)
     if scaled is None or max(map(max, prices.rows)) > scaled.most_price:
@@ -316,19 +316,19 @@ class ServedInOrder:
     def prices(self) -> NDArray[np.float64]:
         """Prices at which the last job that is served in a cell could as well wait, in weights / PRICE_UNIT."""
         bounds, jobs = self.bounds, self.jobs
-        found = np.zeros(len(self.filler))
+        levels = np.zeros(len(self.filler))
         worth: dict[int, float] = {}  # Price plus falling weight of a job, constant where it fills.
         after = 0.0
-        for k in range(len(found) - 1, -1, -1):
+        for k in range(len(levels) - 1, -1, -1):
             j = int(self.filler[k])
             if j < 0:
                 after = 0.0
                 continue
             fall = float(jobs.weight[j] / (jobs.work[j] * jobs.gpus[j]))
             worth.setdefault(j, after + fall * float(bounds[k + 1]))
-            found[k] = max(worth[j] - fall * float(bounds[k] + bounds[k + 1]) / 2, 0.0)
+            levels[k] = max(worth[j] - fall * float(bounds[k] + bounds[k + 1]) / 2, 0.0)
             after = max(worth[j] - fall * float(bounds[k]), 0.0)
-        return found
+        return levels
 
 
 def _product(prices: NDArray[np.int64], lengths: NDArray[np.int64]) -> int:

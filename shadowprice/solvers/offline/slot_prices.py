@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.lagrangian import exact_prices
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.relaxation import solve_relaxation
@@ -77,12 +77,12 @@ def coarse_enough(jobs: Slotted, coarser: Callable[[int], Slotted]) -> Slotted:
         jobs = coarser(2 * jobs.slot_ticks)
 
 
-def start_prices(relaxed: RelaxedJobs, until: float) -> PlanPrices:
+def start_prices(relaxed: Relaxation, until: float) -> PlanPrices:
     """Prices at which jobs start late or wait, of gangs that begin once; by steps of time that are alike.
 
     Parameters
     ----------
-    relaxed : RelaxedJobs
+    relaxed : Relaxation
         Gangs of which no two are on a GPU.
     until : float
         By the monotonic clock [s].

@@ -181,9 +181,9 @@ def span_ticks(jobs: ModeTable, prices: SpanPrices) -> tuple[Fraction, int]:
     own = accumulate(prices.own[j] * USE_UNIT for j in late)
     best, when = max((Fraction(release[j] + fastest[j]), release[j]) for j in late)
     for j, value, time in zip(late, worth, own, strict=True):
-        found = release[j] + value / (rent + time)
-        if found > best:
-            best, when = found, release[j]
+        end = release[j] + value / (rent + time)
+        if end > best:
+            best, when = end, release[j]
     return best, when
 
 
@@ -196,20 +196,20 @@ def best_span_prices(jobs: ModeTable) -> tuple[Fraction, SpanPrices]:
     """
     nobody = (0,) * len(jobs.release)
     best, when = Fraction(-1), int(jobs.release.min())
-    kept = SpanPrices((1,) * len(jobs.capacity), nobody)
+    cheapest = SpanPrices((1,) * len(jobs.capacity), nobody)
     small = jobs.time.size <= MOST_SPAN_COLUMNS
     for _ in range(_SPAN_ROUNDS):
         some = np.flatnonzero(jobs.release >= when)
         of_programme = _programme_prices(jobs, some) if small else None
         prices = of_programme or SpanPrices(best_prices(jobs), nobody)
-        found, decides = span_ticks(jobs, prices)
-        if found <= best:
+        ticks, decides = span_ticks(jobs, prices)
+        if ticks <= best:
             break
-        best, kept = found, prices
+        best, cheapest = ticks, prices
         if of_programme is None or decides == when:
             break
         when = decides
-    return best, kept
+    return best, cheapest
 
 
 def _programme_prices(jobs: ModeTable, some: NDArray[np.int64]) -> SpanPrices | None:

@@ -70,7 +70,7 @@ class TypedPrices:
 
 
 def typed_bound(
-    jobs: ModeTable, given: TypedPrices, values: NDArray[np.float64] | None = None
+    jobs: ModeTable, prices: TypedPrices, values: NDArray[np.float64] | None = None
 ) -> Fraction:
     """L [ticks] in exact arithmetic, for any prices >= 0; O(n intervals modes).
 
@@ -84,15 +84,15 @@ def typed_bound(
     ValueError
         If the grid does not increase or a price is negative.
     """
-    if np.any(np.diff(given.bounds) <= 0) or np.any(given.prices < 0):
+    if np.any(np.diff(prices.bounds) <= 0) or np.any(prices.prices < 0):
         raise ValueError("interval bounds are not increasing, or a price is negative")
-    begin, size, charge = pieces(jobs, given.bounds)
-    values = work_values(jobs, given) if values is None else values
-    end = int(given.bounds[-1])
-    length = np.diff(given.bounds).astype(object)
-    rent = sum((length @ given.prices.astype(object)) * jobs.capacity.astype(object))
+    begin, size, charge = pieces(jobs, prices.bounds)
+    values = work_values(jobs, prices) if values is None else values
+    end = int(prices.bounds[-1])
+    length = np.diff(prices.bounds).astype(object)
+    rent = sum((length @ prices.prices.astype(object)) * jobs.capacity.astype(object))
     total = -Fraction(rent) / PRICE_UNIT
-    dear = rents(jobs, given.prices)
+    dear = rents(jobs, prices.prices)
     for j, (w, most) in enumerate(zip(jobs.weight, shortest(jobs).tolist(), strict=True)):
         alpha = min(Fraction(round(values[j] * 2), 2), w * end)
         total += alpha + w * Fraction(most, 2)
@@ -127,16 +127,16 @@ def _gain(
     return int((best * size[intervals, piece].astype(object)).sum())
 
 
-def work_values(jobs: ModeTable, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
+def work_values(jobs: ModeTable, prices: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
     """Values alpha_j [weighted ticks] that nearly maximise L, by bisection; shape (n,)."""
-    begin, size, charge = pieces(jobs, given.bounds)
+    begin, size, charge = pieces(jobs, prices.bounds)
     able = jobs.time > 0
     with np.errstate(divide="ignore"):
         rate = np.where(able, 1.0 / jobs.time, 0.0)
     weight = np.array([float(w) for w in jobs.weight])
     when = weight[:, None, None] * (begin[:, :, None] + charge)
-    rent = np.einsum("kmq,iq->kim", use_floats(jobs), given.floats / PRICE_UNIT)[jobs.kind]
-    low, high = weight * jobs.release, weight * float(given.bounds[-1])
+    rent = np.einsum("kmq,iq->kim", use_floats(jobs), prices.floats / PRICE_UNIT)[jobs.kind]
+    low, high = weight * jobs.release, weight * float(prices.bounds[-1])
     for _ in range(steps):
         alpha = (low + high) / 2
         enough = _work_done(alpha, when, size, rate, rent, able) >= 1.0
@@ -191,11 +191,11 @@ def typed_prices(
         left = until - time.monotonic()
         if intervals < FEWEST_INTERVALS or left <= 0:
             continue
-        found = _lp_prices(jobs, _grid(jobs, intervals, best), left)
-        if found is not None and (
-            best is None or typed_bound(jobs, found) > typed_bound(jobs, best)
+        solved = _lp_prices(jobs, _grid(jobs, intervals, best), left)
+        if solved is not None and (
+            best is None or typed_bound(jobs, solved) > typed_bound(jobs, best)
         ):
-            best = found
+            best = solved
     return best
 
 
@@ -232,8 +232,8 @@ def _drained(jobs: ModeTable) -> float:
         rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
         most = (capacity_floats(jobs) / use_floats(jobs)[jobs.kind]).min(axis=2)
     # The most progress of a job at a moment if it had all: of each mode as much as its scarcest resource allows.
-    found = (rate * np.where(rate > 0, most, 0.0)).sum(axis=1)
-    return float((1.0 / found).sum()) + 1.0
+    drained = (rate * np.where(rate > 0, most, 0.0)).sum(axis=1)
+    return float((1.0 / drained).sum()) + 1.0
 
 
 def _grid(jobs: ModeTable, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:

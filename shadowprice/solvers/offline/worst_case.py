@@ -89,11 +89,11 @@ def worst_list(
     compiled = compile_model(model)
     best = WorstList((), (), (), Fraction(1), False, 0)
     while True:
-        found = _step(model, compiled, best, flow=flow, left_s=until - time.monotonic())
-        if found is None or found.proven or not found.arrival:
+        better = _step(model, compiled, best, flow=flow, left_s=until - time.monotonic())
+        if better is None or better.proven or not better.arrival:
             break
-        best = found
-    last = best if found is None else found
+        best = better
+    last = best if better is None else better
     if not last.arrival:
         raise SolverError(f"bilevel search: no instance found within {budget_s:g} s")
     return last

@@ -54,7 +54,7 @@ def least_moves(
     }
 
 
-def carry_out(state: State, decision: Decision, plan: Mapping[int, ServerGrant]) -> None:
+def apply_plan(state: State, decision: Decision, plan: Mapping[int, ServerGrant]) -> None:
     """Stop who is not in the plan or moves, adjust who stays, start the others.
 
     Raises

@@ -38,7 +38,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.grid import check_seconds
 from shadowprice.solvers.list_scheduling import choose_by_count, run_exactly
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
-from shadowprice.solvers.synergy.moves import carry_out, grants_of, least_moves
+from shadowprice.solvers.synergy.moves import apply_plan, grants_of, least_moves
 from shadowprice.solvers.synergy.opt import Opt
 from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns, JobOrder
 from shadowprice.solvers.synergy.servers import (
@@ -319,7 +319,7 @@ def _new_round(
     servers = Servers(size, notes.demands.share)
     mechanism.place(_asks(state, notes, jobs, fair=mechanism.fair), servers, notes.demands)
     decision = Decision(state)
-    carry_out(state, decision, least_moves(servers.held, state.running, servers.size))
+    apply_plan(state, decision, least_moves(servers.held, state.running, servers.size))
     return decision
 
 
@@ -353,7 +353,7 @@ def _fill(
     if len(jobs):
         servers = Servers.holding(_usable(state), notes.demands.share, grants_of(state))
         mechanism.place(_asks(state, notes, jobs, fair=mechanism.fair), servers, notes.demands)
-        carry_out(state, decision, servers.held)
+        apply_plan(state, decision, servers.held)
 
 
 def _asks(

@@ -94,10 +94,10 @@ class Gittins2d(Las2d):
         told = self.learned == "workload"
         return frozenset({Knowledge.DISTRIBUTION}) if told else frozenset()
 
-    def with_switches(self, given: Mapping[str, Any]) -> Gittins2d:
+    def with_options(self, values: Mapping[str, Any]) -> Gittins2d:
         """The policy with the sample of a run instead of the workload's own distribution."""
         learned = "online" if self.learned == "online" else "sample"
-        return replace(self, learned=learned, sample=given["samples"])
+        return replace(self, learned=learned, sample=values["samples"])
 
     def decide(self, state: State) -> Decision:
         """Learn what completed, then serve the queues as 2D-LAS does."""

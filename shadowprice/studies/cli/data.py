@@ -80,7 +80,7 @@ def _fetch(name: str, by_hand: Path | None, form: ResultForm) -> None:
     from shadowprice.studies.data_sets.download import data_set, fetch
 
     chosen = data_set(name)
-    path = fetch(name, given=by_hand, progress=_say)
+    path = fetch(name, file=by_hand, progress=_say)
     _say(f"licence: {chosen.licence}; cite: {chosen.source}")
     _say(f"{chosen.checksum}; {chosen.what}")
     _print_path(name, path, form)

@@ -81,12 +81,12 @@ def path_of(name: str) -> Path:
     return place
 
 
-def fetch(name: str, *, given: Path | None = None, progress: Progress | None = None) -> Path:
+def fetch(name: str, *, file: Path | None = None, progress: Progress | None = None) -> Path:
     """Path of a data set, downloaded if it is not there.
 
     Parameters
     ----------
-    given : Path, optional
+    file : Path, optional
         The file, fetched by hand: it is checked and copied, and no network is used.
 
     Raises
@@ -96,10 +96,10 @@ def fetch(name: str, *, given: Path | None = None, progress: Progress | None = N
         there is another file in its place.
     """
     place, found = place_of(name), data_set(name)
-    if given is not None:
-        _check(name, given, found.checksum, "expected the file as published")
+    if file is not None:
+        _check(name, file, found.checksum, "expected the file as published")
         _make(place.parent)
-        shutil.copyfile(given, place)
+        shutil.copyfile(file, place)
     if place.exists():
         return path_of(name)
     _expect_requests(name)

@@ -232,16 +232,16 @@ def numbers_verdict(
     return ReproductionVerdict.OPEN if claim.shape().meets(found) else ReproductionVerdict.NOT
 
 
-def verdict_of(found: ReproductionVerdict, independence: Independence) -> ReproductionVerdict:
+def verdict_of(verdict: ReproductionVerdict, independence: Independence) -> ReproductionVerdict:
     """Verdict of the numbers, and of how they came about: nothing but a test makes *reproduced*.
 
     A number that is no test of its claim has its own word in place of *reproduced* and *in shape*; a replay that does
     not agree is no replay. What is open or not remains so.
     """
-    if independence is Independence.TESTED or found not in (REPRODUCED, IN_SHAPE):
-        return found
-    if independence is Independence.REPLAYED and found is IN_SHAPE:
-        return found
+    if independence is Independence.TESTED or verdict not in (REPRODUCED, IN_SHAPE):
+        return verdict
+    if independence is Independence.REPLAYED and verdict is IN_SHAPE:
+        return verdict
     return ReproductionVerdict(independence.value)
 
 

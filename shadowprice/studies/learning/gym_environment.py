@@ -74,7 +74,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
     Raises
     ------
     InputError
-        If a switch is not one of the engine, a job can never fit, or a number is not as expected.
+        If an option is not one of the engine, a job can never fit, or a number is not as expected.
 
     Notes
     -----

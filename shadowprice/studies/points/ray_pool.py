@@ -62,7 +62,7 @@ def _ends(address: str, tasks: Sequence[PointTask]) -> Ends:
     ray, calls = import_ray(), RayThread()
     ours = connect(calls, address, NAMESPACE)
     try:
-        yield from _carried_out(ray, calls, tasks)
+        yield from _run_tasks(ray, calls, tasks)
     except HostError as error:
         raise HostError(f"{error}; what has ended is kept: the same command goes on") from error
     finally:
@@ -72,7 +72,7 @@ def _ends(address: str, tasks: Sequence[PointTask]) -> Ends:
                 calls.call("let this driver go", ray.shutdown, CONNECT_S)
 
 
-def _carried_out(ray: Any, calls: RayThread, tasks: Sequence[PointTask]) -> Ends:
+def _run_tasks(ray: Any, calls: RayThread, tasks: Sequence[PointTask]) -> Ends:
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(run_point)
     waiting, running = deque(tasks), dict[Any, PointTask]()
     seen = time.monotonic()

@@ -36,7 +36,7 @@ EACH_STEP_S = 1.0
 """Time after which policies ask to decide again, which they do with the next step."""
 SINGLE = ("ncf",)
 """Applications whose jobs the simulator keeps on one GPU."""
-KEPT_BATCH = {"ncf": 32768}
+STATED_BATCH = {"ncf": 32768}
 """Batches that jobs of an application keep under Pollux; those of the others are Pollux' to choose."""
 
 
@@ -76,8 +76,8 @@ def _on_whole_seconds(term: DeclaredTerm) -> DeclaredTerm:
 
 
 def any_batch(workload: Workload) -> Workload:
-    """The jobs as they are under Pollux: without batches, but for those of :data:`KEPT_BATCH`."""
-    batches = [KEPT_BATCH.get(model, 0) for model in workload.model.tolist()]
+    """The jobs as they are under Pollux: without batches, but for those of :data:`STATED_BATCH`."""
+    batches = [STATED_BATCH.get(model, 0) for model in workload.model.tolist()]
     return replace(workload, batch_size=np.array(batches, dtype=np.int64))
 
 

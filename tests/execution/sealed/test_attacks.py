@@ -15,7 +15,7 @@ import pytest
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
 from shadowprice.execution.sealed import policy as sealed_policy
-from shadowprice.execution.sealed.policy import RunSwitches, SealedPolicy
+from shadowprice.execution.sealed.policy import SealedOptions, SealedPolicy
 from shadowprice.execution.sealed.seal import Protection
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
@@ -429,5 +429,5 @@ def test_what_a_process_says_of_itself_is_one_line_of_text(tmp_path: Path, what:
 def test_a_long_sample_of_services_reaches_its_process() -> None:
     """An argument of a process has at most 128 KiB."""
     samples = tuple(float(k % 977 + 1) for k in range(40_000))
-    with SealedPolicy("gittins2d", switches=RunSwitches(samples=samples)) as sealed:
+    with SealedPolicy("gittins2d", options=SealedOptions(samples=samples)) as sealed:
         assert run(instance(), sealed).schedule.end_s.size >= 12

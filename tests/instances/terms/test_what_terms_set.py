@@ -35,7 +35,7 @@ LAW = "mtbf_s=900,repair_s=30"
 def run_with(*texts: str, cluster: str = "2x4", **given: Any) -> ReadOptions:
     run = TermContext(sp.Cluster.load(cluster), "jobs.csv", **given)
     read = with_terms(run, terms_of_options(texts))
-    return ReadOptions(read.cluster, RunOptions(**read.switches))
+    return ReadOptions(read.cluster, RunOptions(**read.options))
 
 
 SWITCHES: list[tuple[str, dict[str, Any]]] = [

@@ -21,7 +21,7 @@ from shadowprice.instances.terms.registry import (
     SETTINGS,
     TERMS,
     DeclaredTerms,
-    term_of_switch,
+    term_of_option,
 )
 from shadowprice.instances.terms.settings import settings_of
 from shadowprice.instances.terms.spread import SpreadSettings
@@ -173,7 +173,7 @@ def test_a_switch_is_set_by_one_term_or_one_option() -> None:
     assert {each.name for each in fields(RunOptions)} > set(switches)
     assert not OPTION_OF.keys() & set(switches)
     # What the models are trained with only a program can set.
-    written = {name for name in OF_THE_ENGINE if term_of_switch(name) or name in OPTION_OF}
+    written = {name for name in OF_THE_ENGINE if term_of_option(name) or name in OPTION_OF}
     assert set(OF_THE_ENGINE) - written == {"training"}
 
 

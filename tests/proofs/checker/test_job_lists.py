@@ -18,7 +18,7 @@ from shadowprice.proofs.checker.form import PRICE_UNIT
 from shadowprice.proofs.checker.instance import CertificateInstance
 from shadowprice.proofs.checker.limits import MOST_STEPS, Effort
 from shadowprice.proofs.checker.lists import ListSchedules, ListState, bound_lists
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.list_optimum import cheapest_list
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from support.begun_once import FewJobs
@@ -70,7 +70,7 @@ def lists_cost(*arguments, **options):
 
 def relaxed(jobs):
     columns = jobs.release, jobs.length, jobs.gang, jobs.weight
-    return RelaxedJobs(*columns, jobs.gpus, Fraction(1))
+    return Relaxation(*columns, jobs.gpus, Fraction(1))
 
 
 def prices_of(market):

@@ -43,7 +43,7 @@ from shadowprice.proofs.lower_bounds import fluid, mbt
 from shadowprice.proofs.lower_bounds import job as alone
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
-from shadowprice.solvers.hadar.copies import (
+from shadowprice.solvers.hadar.copy_assignment import (
     ByArrival,
     CopyOrder,
     Payoff,
@@ -52,7 +52,7 @@ from shadowprice.solvers.hadar.copies import (
     assign,
     split_steps,
 )
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from support.copies import in_copies
 
 TYPES = ("v100", "p100", "k80")
@@ -584,7 +584,7 @@ def test_copies_and_gangs_are_not_mixed() -> None:
     outcome = Outcome(instance, schedule, "hadare")
     refusals: list[Callable[[], object]] = [
         lambda: optimum(instance, objective="flow"),
-        lambda: RelaxedJobs.of(instance),
+        lambda: Relaxation.of(instance),
         *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
         lambda: expect_comparable(outcome, instance),
         lambda: run(instance, Fifo()),

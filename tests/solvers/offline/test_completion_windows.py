@@ -24,7 +24,7 @@ from shadowprice.instances.strategies import instances
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
-from shadowprice.solvers.offline.bounds import RelaxedJobs, fluid_ticks
+from shadowprice.solvers.offline.bounds import Relaxation, fluid_ticks
 from shadowprice.solvers.offline.completions.completion_orders import events_of, solve_order
 from shadowprice.solvers.offline.completions.completion_search import (
     TOLERANCE,
@@ -47,15 +47,15 @@ def relaxed(
     total: int,
     weight: list[int] | None = None,
     unit: int = 6,
-) -> RelaxedJobs:
+) -> Relaxation:
     """Jobs whose times are in units of some ticks."""
     weights = [Fraction(w) for w in weight or [1] * len(work)]
     times = ([unit * r for r in release], [unit * p for p in work])
-    return RelaxedJobs(*times, gpus, weights, total, Fraction(1))
+    return Relaxation(*times, gpus, weights, total, Fraction(1))
 
 
 @st.composite
-def few_jobs(draw: st.DrawFn, *, most: int = 4, last: int = 5, longest: int = 3) -> RelaxedJobs:
+def few_jobs(draw: st.DrawFn, *, most: int = 4, last: int = 5, longest: int = 3) -> Relaxation:
     n = draw(st.integers(1, most))
     columns = [
         draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
@@ -65,7 +65,7 @@ def few_jobs(draw: st.DrawFn, *, most: int = 4, last: int = 5, longest: int = 3)
     return relaxed(*columns[:3], draw(st.integers(4, 6)), weight)
 
 
-def least_on_grid(jobs: RelaxedJobs, slot: int) -> Fraction:
+def least_on_grid(jobs: Relaxation, slot: int) -> Fraction:
     """Least weighted completion time if jobs stop and resume at multiples of a slot, by dynamic programming."""
     sets = maximal_sets(jobs.gpus, jobs.total_gpus)
 
@@ -91,7 +91,7 @@ def least_on_grid(jobs: RelaxedJobs, slot: int) -> Fraction:
 
 @settings(max_examples=15, deadline=None)
 @given(jobs=few_jobs())
-def test_the_search_finds_what_enumeration_finds(jobs: RelaxedJobs) -> None:
+def test_the_search_finds_what_enumeration_finds(jobs: Relaxation) -> None:
     """No schedule on a grid of half units costs less, and the search comes to its end with a schedule."""
     found = list(search_optimum(jobs))[-1]
     assert found.finished
@@ -162,7 +162,7 @@ def test_any_tree_bounds_any_policy(
     cost = sum((Fraction(w) * Fraction(end) for w, end in pairs), Fraction(0))
     jobs = tuple(range(len(instance.workload)))
     assert lb_windows.check(charged, cost, data.draw(trees(jobs, TICKS_PER_S)))
-    for found in search_optimum(RelaxedJobs.of(charged)):
+    for found in search_optimum(Relaxation.of(charged)):
         assert found.lower_ticks / TICKS_PER_S <= cost
         assert lb_windows.check(charged, cost, found.tree)
 
@@ -190,8 +190,8 @@ def test_the_exact_evaluation_thinks_of_every_plan(data: st.DataObject) -> None:
     """A leaf of one job against all plans in whole units within its window."""
     r, p = data.draw(st.integers(0, 4)), data.draw(st.integers(1, 3))
     first = data.draw(st.integers(r + p, r + p + 4))
-    jobs = RelaxedJobs([r], [p], [1], [Fraction(data.draw(st.integers(1, 3)))], 2, Fraction(1))
-    late = RelaxedJobs([r, r + 5], [p, 3], [1, 1], jobs.weight * 2, 2, Fraction(1))
+    jobs = Relaxation([r], [p], [1], [Fraction(data.draw(st.integers(1, 3)))], 2, Fraction(1))
+    late = Relaxation([r, r + 5], [p, 3], [1, 1], jobs.weight * 2, 2, Fraction(1))
     leaf = data.draw(trees((0,), 1, 0))
     tree = replace(leaf, root=Cut(0, Fraction(first), nobody(), leaf.root))
     last = late.release[1] + sum(late.work)
@@ -221,7 +221,7 @@ def nobody() -> Priced:
     return Priced((Fraction(0), Fraction(1)), ((0,),))
 
 
-def _early(jobs: RelaxedJobs, first: int, alone: int) -> Fraction | float:
+def _early(jobs: Relaxation, first: int, alone: int) -> Fraction | float:
     """What a job costs at least that is done by a moment, if it can be."""
     return jobs.weight[0] * alone if alone <= first else math.inf
 

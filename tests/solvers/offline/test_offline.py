@@ -33,7 +33,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import lagrangian, non_preemptive, slot_prices
 from shadowprice.solvers.offline import list_search as list_schedule
-from shadowprice.solvers.offline.bounds import RelaxedJobs, bound_of, simple_bounds
+from shadowprice.solvers.offline.bounds import Relaxation, bound_of, simple_bounds
 from shadowprice.solvers.offline.interval_prices import interval_prices
 from shadowprice.solvers.offline.non_preemptive import Method, optimum
 from shadowprice.solvers.offline.preemptive import slotted_preemptive_optimum
@@ -617,7 +617,7 @@ def test_prices_of_an_interval_programme_bound_every_preemptive_schedule(
     instance: Instance,
 ) -> None:
     """At prices of an LP of a fixed size, which are the same on every run."""
-    jobs = RelaxedJobs.of(instance)
+    jobs = Relaxation.of(instance)
     found = interval_prices(jobs, math.inf, 400)
     assert found is not None
     again = interval_prices(jobs, math.inf, 400)

@@ -23,7 +23,7 @@ from shadowprice.instances.terms.charges import Overheads
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import priced_plans as lb_plan
 from shadowprice.proofs.lower_bounds import wide_gangs as lb_wide
-from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
+from shadowprice.solvers.offline.bounds import Relaxation, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, interval_bound
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.priced_plans import plan_bound, search
@@ -42,7 +42,7 @@ def prices(draw: st.DrawFn, per_s: int = TICKS_PER_S, last: int = 60) -> PlanPri
 
 
 @st.composite
-def relaxed_jobs(draw: st.DrawFn, *, most: int = 6, unit: int = 1) -> RelaxedJobs:
+def relaxed_jobs(draw: st.DrawFn, *, most: int = 6, unit: int = 1) -> Relaxation:
     n = draw(st.integers(1, most))
     columns = [
         draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
@@ -50,7 +50,7 @@ def relaxed_jobs(draw: st.DrawFn, *, most: int = 6, unit: int = 1) -> RelaxedJob
     ]
     weight = draw(st.lists(st.sampled_from([0, 1, 2, 4]), min_size=n, max_size=n))
     release, work, gpus = columns
-    return RelaxedJobs(
+    return Relaxation(
         [unit * r for r in release],
         [unit * p for p in work],
         gpus,
@@ -61,7 +61,7 @@ def relaxed_jobs(draw: st.DrawFn, *, most: int = 6, unit: int = 1) -> RelaxedJob
 
 
 @st.composite
-def gang_prices(draw: st.DrawFn, jobs: RelaxedJobs, per_s: int = TICKS_PER_S) -> GangPrices:
+def gang_prices(draw: st.DrawFn, jobs: Relaxation, per_s: int = TICKS_PER_S) -> GangPrices:
     """Prices of every width of some jobs on one grid."""
     widths = tuple(sorted(set(jobs.gpus)))
     first = draw(prices(per_s=per_s))
@@ -94,13 +94,13 @@ def test_any_prices_bound_any_policy(
     cost = sum((Fraction(w) * Fraction(end) for w, end in pairs), Fraction(0))
     assert lb_plan.check(charged, cost, given_prices)
     assert lb_wide.check(charged, cost)
-    jobs = RelaxedJobs.of(charged)
+    jobs = Relaxation.of(charged)
     assert lb_conf.check(charged, cost, data.draw(gang_prices(jobs)))
     for found in search(jobs, 0.02, rigid=True):
         assert found.ticks / TICKS_PER_S <= cost
 
 
-def cheapest_by_force(jobs: RelaxedJobs, j: int, given_prices: PlanPrices) -> Fraction:
+def cheapest_by_force(jobs: Relaxation, j: int, given_prices: PlanPrices) -> Fraction:
     """Least cost of a job's plans in whole units, by trying all."""
     unit = max(jobs.weight) / PRICE_UNIT
     r, p, last = jobs.release[j], jobs.work[j], given_prices.grid_ticks[-1]
@@ -128,7 +128,7 @@ def cheapest_by_force(jobs: RelaxedJobs, j: int, given_prices: PlanPrices) -> Fr
 @settings(max_examples=35, deadline=None)
 @given(data=st.data())
 def test_every_plan_was_thought_of(data: st.DataObject) -> None:
-    jobs = RelaxedJobs(
+    jobs = Relaxation(
         [data.draw(st.integers(0, 6))],
         [data.draw(st.integers(1, 4))],
         [data.draw(st.integers(1, 3))],
@@ -145,7 +145,7 @@ def test_every_plan_was_thought_of(data: st.DataObject) -> None:
 
 @settings(max_examples=35, deadline=None)
 @given(jobs=relaxed_jobs(), given_prices=prices(per_s=1))
-def test_two_arithmetics_agree(jobs: RelaxedJobs, given_prices: PlanPrices) -> None:
+def test_two_arithmetics_agree(jobs: Relaxation, given_prices: PlanPrices) -> None:
     """Weights that are powers of two are whole; so are times that are short."""
     assert plan_bound(jobs, given_prices) == exact_plan_bound(jobs, given_prices)
 
@@ -184,7 +184,7 @@ def test_gangs_are_worth_no_more_than_their_gpus(data: st.DataObject) -> None:
 
 def test_gangs_that_leave_gpus_idle_are_seen() -> None:
     """Of gangs of 5 and 6 one at a time runs on 8 GPUs."""
-    jobs = RelaxedJobs(
+    jobs = Relaxation(
         [0, 0, 300, 300], [1000, 2000, 500, 700], [5, 6, 5, 6], [Fraction(1)] * 4, 8, Fraction(1)
     )
     found = {each.kind: each.ticks for each in search(jobs, 0.5, rigid=True)}
@@ -225,7 +225,7 @@ def test_wide_gangs_by_hand() -> None:
 @settings(max_examples=20, deadline=None)
 @given(jobs=relaxed_jobs(unit=2**33 + 12_345), given_prices=prices(per_s=2**33))
 def test_long_times_are_rounded_so_that_the_bound_falls(
-    jobs: RelaxedJobs, given_prices: PlanPrices
+    jobs: Relaxation, given_prices: PlanPrices
 ) -> None:
     exact, rounded = exact_plan_bound(jobs, given_prices), plan_bound(jobs, given_prices)
     if any(jobs.weight):
@@ -238,7 +238,7 @@ def test_long_times_are_rounded_so_that_the_bound_falls(
 
 @settings(max_examples=20, deadline=None)
 @given(jobs=relaxed_jobs(), given_prices=prices(per_s=1, last=160))
-def test_no_less_than_the_interval_relaxation(jobs: RelaxedJobs, given_prices: PlanPrices) -> None:
+def test_no_less_than_the_interval_relaxation(jobs: Relaxation, given_prices: PlanPrices) -> None:
     # Both grids have to cover everything for the other bound to hold; its prices are of weight 1.
     largest = max(jobs.weight)
     end = max(jobs.release) + sum(jobs.work) + 200
@@ -256,14 +256,14 @@ def queue(n: int) -> Instance:
     return Instance(sp.Cluster.parse("2x4"), jobs)
 
 
-def crowded(n: int = 60) -> RelaxedJobs:
-    return RelaxedJobs.of(queue(n))
+def crowded(n: int = 60) -> Relaxation:
+    return Relaxation.of(queue(n))
 
 
 def test_a_queue_is_seen() -> None:
     """Neither jobs alone nor one fast machine know of the queue; prices that were improved know more."""
     instance = queue(60)
-    jobs = RelaxedJobs.of(instance)
+    jobs = Relaxation.of(instance)
     offset = offset_ticks(jobs.weight, jobs.release, Objective.FLOW)
     simple = max(bound.ticks for bound in simple_bounds(instance, Objective.FLOW))
     found = list(search(jobs, 0.2))
@@ -285,16 +285,16 @@ def test_weights_may_have_any_unit() -> None:
     jobs = crowded(10)
     last = list(search(jobs, 0.03))[-1]
     for factor in (Fraction(1, 2**40), Fraction(3, 7), Fraction(10**6)):
-        heavier = RelaxedJobs(
+        heavier = Relaxation(
             jobs.release, jobs.work, jobs.gpus, [factor * w for w in jobs.weight], 8, Fraction(1)
         )
         assert list(search(heavier, 0.03))[-1].ticks == factor * last.ticks
 
 
 def test_nobody_waits_and_nobody_matters() -> None:
-    alone = RelaxedJobs([0], [5], [1], [Fraction(1)], 8, Fraction(1))
+    alone = Relaxation([0], [5], [1], [Fraction(1)], 8, Fraction(1))
     assert list(search(alone, 1.0)) == []
-    weightless = RelaxedJobs([0, 0], [5, 5], [1, 1], [Fraction(0)] * 2, 1, Fraction(1))
+    weightless = Relaxation([0, 0], [5, 5], [1, 1], [Fraction(0)] * 2, 1, Fraction(1))
     assert list(search(weightless, 1.0)) == []
     assert plan_bound(weightless, PlanPrices((0, 1), (0,))) == 0
     assert list(search(crowded(), 0.0)) == []

@@ -175,11 +175,11 @@ def test_a_file_fetched_by_hand(one: Server, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"mine.csv has sha256 .*, expected .*; expected the file as published"
     ):
-        fetch("table", given=mine)
+        fetch("table", file=mine)
     with pytest.raises(InputError, match=r"absent.csv: cannot be read: No such file"):
-        fetch("table", given=tmp_path / "absent.csv")
+        fetch("table", file=tmp_path / "absent.csv")
     mine.write_bytes(CONTENT)
-    assert fetch("table", given=mine).read_bytes() == CONTENT
+    assert fetch("table", file=mine).read_bytes() == CONTENT
     place_of("table").write_bytes(b"edited")
     for look in (fetch, path_of):
         with pytest.raises(InputError, match="remove it and fetch table again"):

@@ -30,10 +30,10 @@ from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.gavel.rounds import (
     Combinations,
     SelectedCombinations,
+    deficits_after,
     fractions,
     priorities,
     select,
-    settle,
 )
 from shadowprice.studies.presets.gavel.policies import (
     POLICIES,
@@ -624,7 +624,7 @@ def test_the_mechanism_gives_everybody_his_fraction(wanted: list[float], extra: 
 
 
 def test_deficits_are_what_was_due_less_what_was_received() -> None:
-    got = settle(np.array([[1.0]]), np.array([[0.5]]), np.array([[280.0]]), 360.0, 180.0)
+    got = deficits_after(np.array([[1.0]]), np.array([[0.5]]), np.array([[280.0]]), 360.0, 180.0)
     np.testing.assert_array_equal(got, [[1.0 + 180.0 - 100.0]])
 
 

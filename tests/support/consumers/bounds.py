@@ -13,7 +13,14 @@ from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis import certify, certify_utility, compare, limits, preparation
 from shadowprice.analysis.audit import measures
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
+from shadowprice.analysis.certificates import (
+    cascade,
+    checked_class,
+    modes,
+    records,
+    speed_up,
+    speeds,
+)
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
@@ -149,19 +156,21 @@ def left_out(found: Callable[[Instance], Iterable[Any]], knows: Collection[Featu
 
 def speed_ups(instance: Instance) -> Iterator[Any]:
     """Bounds at powers of widths."""
-    yield from speed_up.speed_up_bounds(instance, demands.ClassDemands.of(instance, pairs=False))
+    yield from speed_up.speed_up_bounds(
+        instance, checked_class.CheckedClass.of(instance, pairs=False)
+    )
 
 
 def modes_of(instance: Instance) -> Iterator[Any]:
     """Modes of a certificate."""
     pairs = shared(instance)
-    work = demands.ClassDemands.of(instance, pairs=pairs)
-    yield from modes.written_modes(instance, work, pairs=pairs, consolidated=True)
+    work = checked_class.CheckedClass.of(instance, pairs=pairs)
+    yield from modes.certificate_modes(instance, work, pairs=pairs, consolidated=True)
 
 
 def type_modes_of(instance: Instance) -> Iterator[Any]:
     """Modes of GPU types, of jobs that share with nobody."""
-    found = modes.type_modes(instance, demands.ClassDemands.of(instance, pairs=False))
+    found = modes.type_modes(instance, checked_class.CheckedClass.of(instance, pairs=False))
     yield from () if found is None else (found,)
 
 
@@ -280,7 +289,7 @@ CONSUMERS = (
         hadar_optimum.KNOWS,
         lambda i: hadar_optimum.optimum(i, over_duration(i, ROUND_S, ROUNDS), time_limit_s=0.1),
     ),
-    Consumer("solvers.offline.bounds.KNOWS", bounds.KNOWS, bounds.RelaxedJobs.of),
+    Consumer("solvers.offline.bounds.KNOWS", bounds.KNOWS, bounds.Relaxation.of),
     Consumer("solvers.offline.modes.types.KNOWS", type_modes.KNOWS, type_modes.gpu_type_modes),
     Consumer("solvers.offline.modes.pairs.KNOWS", pair_modes.KNOWS, pair_modes.pair_modes),
     Consumer("solvers.offline.modes.amounts.KNOWS", amount_modes.KNOWS, amount_modes.amount_modes),
@@ -327,9 +336,9 @@ CONSUMERS = (
         lambda i: utility_compare.expect_comparable(ran(i), i),
     ),
     Consumer(
-        "analysis.certificates.demands.KNOWS",
-        demands.KNOWS,
-        lambda i: demands.ClassDemands.of(i, pairs=shared(i)),
+        "analysis.certificates.checked_class.KNOWS",
+        checked_class.KNOWS,
+        lambda i: checked_class.CheckedClass.of(i, pairs=shared(i)),
     ),
     Consumer(
         "analysis.certificates.speeds.TYPED_KNOWS",

@@ -51,18 +51,18 @@ def of_rounds(rows: Rows) -> WitnessedRatio:
     queue = Combinations(jobs, jobs, np.ones(count, dtype=np.int64), one)
     x = np.array([[float(each)] for each in shares])
     received, served = np.zeros((count, 1)), [0] * count
-    found = []
+    made = []
     for number in range(1, ROUNDS + 1):
         keys = [priorities(x, fractions(received), one), x]
         job = int(select(queue, keys, np.array([1])).row[0])
         received[job] += 1.0
         served[job] += 1
         lacks = [number * each - n for each, n in zip(shares, served, strict=True)]
-        found += [
+        made += [
             WitnessedRatio(lack, limit)
             for lack, (_, limit) in zip(lacks, rounds.bound(shares), strict=True)
         ]
-    return max(found, key=lambda each: each.closeness)
+    return max(made, key=lambda each: each.closeness)
 
 
 def _two_types(rows: Rows) -> AllocationProblem:
@@ -78,8 +78,8 @@ def _two_types(rows: Rows) -> AllocationProblem:
 def of_share(rows: Rows) -> WitnessedRatio:
     """The least level of max-min fairness, not below the bound of statement 1."""
     problem = _two_types(rows)
-    found = allocation("max_min_fairness:aware=true").allocate(problem, Workspace())
-    level = float(share.levels(problem, found.alone).min())
+    answer = allocation("max_min_fairness:aware=true").allocate(problem, Workspace())
+    level = float(share.levels(problem, answer.alone).min())
     return WitnessedRatio(as_solved(share.bound(problem)), as_solved(level))
 
 
@@ -89,10 +89,10 @@ def of_parts(rows: Rows) -> WitnessedRatio | None:
         return None
     problem = _two_types(rows)
     try:
-        found = Pop(parts=2, seed=0).allocate(problem, Workspace())
+        answer = Pop(parts=2, seed=0).allocate(problem, Workspace())
     except (PolicyError, SolverError):
         return None
-    level = float(found.objective or 0.0)
+    level = float(answer.objective or 0.0)
     least, most = pop.bound(problem, 2)
     if level <= 0 or least <= 0:
         return None

@@ -56,8 +56,8 @@ def gangs(cluster: str, rows: Rows) -> Instance:
 
 def verified_ends(instance: Instance, acting: Policy | str) -> NDArray[np.float64]:
     """Completions [s] of a policy's run, which is verified."""
-    found = policy(acting) if isinstance(acting, str) else acting
-    return Outcome.verified(instance, run(instance, found).schedule, policy=found.name).end_s
+    chosen = policy(acting) if isinstance(acting, str) else acting
+    return Outcome.verified(instance, run(instance, chosen).schedule, policy=chosen.name).end_s
 
 
 def cost_of(instance: Instance, acting: Policy | str, goal: Objective) -> Fraction:
@@ -70,11 +70,11 @@ def least_known(instance: Instance, goal: Objective = Objective.COMPLETION) -> F
 
     SRTF, SRSF, and for up to six jobs the best without preemption. On one GPU SRTF is optimal.
     """
-    found = [cost_of(instance, name, goal) for name in ("srtf", "srsf")]
+    costs = [cost_of(instance, name, goal) for name in ("srtf", "srsf")]
     if len(instance.workload) <= 6 and instance.cluster.total_gpus > 1:
         ends = optimal_starts_s(instance) + instance.shortest_s
-        found.append(Fraction(goal.cost_s(instance.workload, ends)))
-    return min(found)
+        costs.append(Fraction(goal.cost_s(instance.workload, ends)))
+    return min(costs)
 
 
 def of_conversion(rows: Rows) -> WitnessedRatio:
@@ -117,8 +117,8 @@ def of_prediction(rows: Rows) -> WitnessedRatio:
     instance = gangs("1x1", tuple(row[:2] for row in ordered))
     errors = [Fraction(2) ** row[2] for row in ordered]
     names = instance.workload.id.tolist()
-    given = specification({name: float(e) for name, e in zip(names, errors, strict=True)})
-    acting = policy(f"asrpt:predictor={given}")
+    times = specification({name: float(e) for name, e in zip(names, errors, strict=True)})
+    acting = policy(f"asrpt:predictor={times}")
     virtual = [row[1] * float(error) for row, error in zip(ordered, errors, strict=True)]
     cost = cost_of(instance, acting, Objective.COMPLETION)
     return WitnessedRatio(cost / least_known(instance), prediction.bound(instance, virtual))
@@ -138,9 +138,9 @@ def of_robust(rows: Rows) -> WitnessedRatio:
     ordered = tuple(sorted(rows, key=lambda row: row[0]))
     instance = gangs("1x2", tuple(row[:3] for row in ordered))
     errors = [2.0 ** row[3] for row in ordered]
-    given = specification(dict(zip(instance.workload.id.tolist(), errors, strict=True)))
+    times = specification(dict(zip(instance.workload.id.tolist(), errors, strict=True)))
     cycles = Cycles(4 * TICKS_PER_S, 2 * TICKS_PER_S)
-    acting = policy(f"asrpt-robust:cycle_s=4,predictor={given}")
+    acting = policy(f"asrpt-robust:cycle_s=4,predictor={times}")
     virtual = [row[1] * error for row, error in zip(ordered, errors, strict=True)]
     cost = cost_of(instance, acting, Objective.COMPLETION)
     return WitnessedRatio(cost, robust.bound(instance, cycles, virtual))

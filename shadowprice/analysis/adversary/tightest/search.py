@@ -45,8 +45,8 @@ class _Tried:
         """Closeness of a table; below 0 if it is no instance of the theorem."""
         self.left -= 1
         if rows not in self.known:
-            found = self.entry.compare(rows)
-            self.known[rows] = _WORST if found is None else found.closeness
+            comparison = self.entry.compare(rows)
+            self.known[rows] = _WORST if comparison is None else comparison.closeness
         return self.known[rows]
 
 
@@ -76,16 +76,16 @@ def tightest(theorem: str, *, evaluations: int = 1_000, seed: int = 0) -> TightI
                     break
         if now > best[0] or (now == best[0] and _simpler(rows, best[1])):
             best = now, rows
-    found = entry.compare(best[1]) if best[0] >= 0 else None
-    if found is None:
+    comparison = entry.compare(best[1]) if best[0] >= 0 else None
+    if comparison is None:
         raise InputError(f"theorem {theorem!r}: none of {evaluations} tables is an instance of it")
     return TightInstance(
         theorem=theorem,
         says=entry.says,
         columns=tuple(column.name for column in entry.columns),
         rows=best[1],
-        attained=found.attained,
-        allowed=found.allowed,
+        attained=comparison.attained,
+        allowed=comparison.allowed,
         provenance={"seed": seed, "evaluations": evaluations, "version": __version__},
     )
 
@@ -106,23 +106,25 @@ def recheck(stored: TightInstance) -> WitnessedRatio:
         raise InputError(
             f"{stored.name}: columns {stored.columns} and {stored.says!r}, expected {columns} and {entry.says!r}"
         )
-    found = entry.compare(stored.rows)
-    if found is None:
+    comparison = entry.compare(stored.rows)
+    if comparison is None:
         raise VerificationError(f"{stored.name}: its table is no instance of the theorem")
-    for what, now, told in (
-        ("attained", found.attained, stored.attained),
-        ("allowed", found.allowed, stored.allowed),
+    for what, now, stated in (
+        ("attained", comparison.attained, stored.attained),
+        ("allowed", comparison.allowed, stored.allowed),
     ):
-        same = now == told
-        if now is not None and told is not None:
-            same = abs(now - told) <= entry.off * abs(told)
+        same = now == stated
+        if now is not None and stated is not None:
+            same = abs(now - stated) <= entry.off * abs(stated)
         if not same:
-            raise VerificationError(f"{stored.name}: {what} is {now}, stored is {told}")
-    if found.allowed is not None and found.attained > found.allowed * (1 + entry.off):
+            raise VerificationError(f"{stored.name}: {what} is {now}, stored is {stated}")
+    if comparison.allowed is not None and comparison.attained > comparison.allowed * (
+        1 + entry.off
+    ):
         raise VerificationError(
-            f"{stored.name}: attains {found.attained}, of {found.allowed} allowed"
+            f"{stored.name}: attains {comparison.attained}, of {comparison.allowed} allowed"
         )
-    return found
+    return comparison
 
 
 def _random(entry: TightnessOf, rng: np.random.Generator) -> Rows:

@@ -44,8 +44,8 @@ class Worth:
 def _committed(rows: Rows) -> tuple[list[CommittableJob], competitive.Committed]:
     """The jobs in their order, and what the commit-once algorithm makes of them."""
     jobs = [CommittableJob(1, 0, (1,), 1, Worth(float(utility)), ROUNDS - 1) for (utility,) in rows]
-    found = competitive.commit_once(jobs, np.array([GPUS]), np.array([0]), ROUNDS)
-    return jobs, found
+    committed = competitive.commit_once(jobs, np.array([GPUS]), np.array([0]), ROUNDS)
+    return jobs, committed
 
 
 def _most(rows: Rows) -> Fraction:
@@ -54,31 +54,31 @@ def _most(rows: Rows) -> Fraction:
 
 def of_competitive(rows: Rows) -> WitnessedRatio | None:
     """The optimum over what was earned; 2 alpha where statement (c) applies."""
-    _, found = _committed(rows)
-    if found.ratio_bound is None or not found.earned:
+    _, committed = _committed(rows)
+    if committed.ratio_bound is None or not committed.earned:
         return None
-    return WitnessedRatio(_most(rows) / found.earned, found.ratio_bound)
+    return WitnessedRatio(_most(rows) / committed.earned, committed.ratio_bound)
 
 
 def of_certificate(rows: Rows) -> WitnessedRatio:
     """The dual value of a run's own prices over the optimum."""
-    jobs, found = _committed(rows)
-    kept = run_certificate.certify(
-        jobs, np.array([GPUS]), np.array([0]), found.prices, found.earned
+    jobs, committed = _committed(rows)
+    certificate = run_certificate.certify(
+        jobs, np.array([GPUS]), np.array([0]), committed.prices, committed.earned
     )
-    return WitnessedRatio(kept.dual / _most(rows))
+    return WitnessedRatio(certificate.dual / _most(rows))
 
 
 def of_any_schedule(rows: Rows) -> WitnessedRatio:
     """The same for schedules without rounds."""
-    _, found = _committed(rows)
+    _, committed = _committed(rows)
     jobs = [
         any_schedule.BoundedJob(
             1, 0, (_ROUND_TICKS,), Fraction(1), (float(utility),) * ROUNDS + (0.0,)
         )
         for (utility,) in rows
     ]
-    dual = any_schedule.bound(jobs, np.array([GPUS]), found.prices, _ROUND_TICKS).dual
+    dual = any_schedule.bound(jobs, np.array([GPUS]), committed.prices, _ROUND_TICKS).dual
     return WitnessedRatio(dual / _most(rows))
 
 

@@ -32,7 +32,7 @@ class DeclaredSettings(TermSettings):
 
     def on(self, run: TermContext) -> TermContext:
         """The run with the term."""
-        return run.switched(declared=(*run.switches.get("declared", ()), self.term))
+        return run.with_options(declared=(*run.options.get("declared", ()), self.term))
 
     @property
     def label(self) -> str:

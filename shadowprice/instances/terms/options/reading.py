@@ -126,7 +126,7 @@ def _split(text: str, option: str) -> tuple[str, dict[str, str]]:
     return name, split_settings(f"own:{rest}", option)[1] if rest else {}
 
 
-def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[TermSettings, ...]:
+def terms_of_mapping(terms: Mapping[str, object], where: str) -> tuple[TermSettings, ...]:
     """Terms as files have them: settings by name.
 
     Raises
@@ -134,7 +134,7 @@ def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[TermSetti
     InputError
         As of :func:`term_of`.
     """
-    return in_order({name: term_of(name, each, f"{where}:") for name, each in given.items()})
+    return in_order({name: term_of(name, each, f"{where}:") for name, each in terms.items()})
 
 
 def in_order(terms: Mapping[str, TermSettings]) -> tuple[TermSettings, ...]:

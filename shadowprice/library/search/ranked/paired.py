@@ -89,9 +89,9 @@ class RankedPairs(Ranked):
             host = self._partner(job, able)
             if host is not None:
                 pairs[host] = job
-        return self._carried_out(state, decision, hosts, pairs)
+        return self._steps_to_plan(state, decision, hosts, pairs)
 
-    def _carried_out(
+    def _steps_to_plan(
         self, state: State, decision: Decision, hosts: list[int], pairs: dict[int, int]
     ) -> Decision:
         """Stops, then starts and joins, that lead from what runs to the plan."""

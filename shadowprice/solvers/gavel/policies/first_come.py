@@ -81,7 +81,7 @@ def _pack(
         for k in np.flatnonzero(mine).tolist():
             partner = int(partners[k])
             for j in np.flatnonzero(alone[partner] > 0).tolist():
-                worth = _together(problem, k, j)
+                worth = _normalized_sum(problem, k, j)
                 if worth > best:
                     best, best_pair, best_type = worth, k, j
         if best_pair >= 0:
@@ -89,7 +89,7 @@ def _pack(
             shared[best_pair, best_type] = 1.0
 
 
-def _together(problem: AllocationProblem, pair: int, gpu_type: int) -> float:
+def _normalized_sum(problem: AllocationProblem, pair: int, gpu_type: int) -> float:
     """Sum of the two throughputs of a pair, each over its throughput alone."""
     pairs = problem.pairs
     alone = problem.throughput[[pairs.first[pair], pairs.second[pair]], gpu_type]

@@ -146,7 +146,7 @@ def _allocated(
             raise
         chosen = replace(programme, build=gavel.most_slos)
         try:
-            kept, total = _together(chosen, kept, solve)
+            kept, total = _most_slos(chosen, kept, solve)
         except SolverError:
             kept, total = np.zeros(rates.rows), solve(np.zeros(rates.rows))
             total = replace(total, reached=False)
@@ -169,7 +169,7 @@ def _allocated(
     )
 
 
-def _together(
+def _most_slos(
     chosen: Programme, least: FloatArray, solve: Callable[[FloatArray], Total]
 ) -> tuple[FloatArray, Total]:
     """As many SLOs as can be kept, and an allocation that keeps them.

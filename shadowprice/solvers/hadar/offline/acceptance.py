@@ -46,11 +46,11 @@ class Acceptance:
     linking : LinkingRows
     """
 
-    def __init__(self, given: PricedModel, linking: LinkingRows) -> None:
-        self.model = given
+    def __init__(self, priced: PricedModel, linking: LinkingRows) -> None:
+        self.model = priced
         self.linking = linking
         known = linking.known
-        self._least = MinimisationForm.of(given.program)
+        self._least = MinimisationForm.of(priced.program)
         # Rows of y and z alone are evaluated first; they need no GPUs.
         w = np.zeros(known.columns, dtype=bool)
         w[known.w] = True
@@ -112,7 +112,7 @@ class Acceptance:
         return point if len(point) and violation(self._least, point) <= 1.0 else None
 
 
-def gpus_in(given: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]:
+def gpus_in(priced: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]:
     """GPUs of each type by job and round, shape (jobs, types, rounds), that a point of the model holds.
 
     Raises
@@ -120,8 +120,8 @@ def gpus_in(given: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]
     SolverError
         If the model does not say so in whole numbers, or gives more than there are.
     """
-    jobs, name = given.jobs, given.model.name
-    w = given.model.find_component("w")
+    jobs, name = priced.jobs, priced.model.name
+    w = priced.model.find_component("w")
     shape = (jobs.jobs, jobs.types, jobs.rounds)
     inside = list(product(jobs.id, jobs.gpu_types, range(jobs.rounds)))
     if w is None or list(w.index_set()) != inside:
@@ -129,7 +129,7 @@ def gpus_in(given: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]
             f"model {name!r}: has no variable w over jobs, GPU types and rounds, expected one, "
             "which is the plan"
         )
-    column = given.compiled.column_of(w).reshape(shape)
+    column = priced.compiled.column_of(w).reshape(shape)
     held = np.append(point, 0.0)[column]
     whole = np.rint(held)
     if np.abs(held - whole).max(initial=0.0) > _WHOLE or whole.min(initial=0.0) < 0:

@@ -337,8 +337,8 @@ class PackingCuts:
             others = self._largest_weights(weights, other_jobs)[-1]
             for speed, ways in enumerate(self._ways[job]):
                 # What the others weigh at most beside this gang; the rest of the limit is free.
-                beside = max((float(others[rest].flat[-1]) for _, rest in ways), default=limit)
-                weights[job, speed] = max(weights[job, speed], limit - beside)
+                least_other = max((float(others[rest].flat[-1]) for _, rest in ways), default=limit)
+                weights[job, speed] = max(weights[job, speed], limit - least_other)
         return Pattern(weights / _UNIT, limit / _UNIT)
 
     def _largest_weights(

@@ -88,16 +88,16 @@ class LinkingRows:
         self.allowed = replace(
             everything, ends=everything.ends.copy(), speeds=everything.speeds.copy()
         )
-        given = more.where(~self._narrow(more))
+        linking = more.where(~self._narrow(more))
         narrowed = not np.array_equal(self.allowed.speeds, everything.speeds)
         self.allowed = replace(self.allowed, narrowed=narrowed)
-        self.added = len(given)
+        self.added = len(linking)
         w_round = np.full(known.columns, -1)
         w_round[known.w] = np.arange(known.jobs.rounds)
-        named = w_round[given.matrix.indices]
+        named = w_round[linking.matrix.indices]
         rounds = np.zeros(known.jobs.rounds, dtype=bool)
         rounds[named[named >= 0]] = True
-        self.rows = given.and_(known.joins(rounds)) if rounds.any() else given
+        self.rows = linking.and_(known.joins(rounds)) if rounds.any() else linking
         self.free = known.w[:, :, rounds].ravel()
         most = np.minimum(known.jobs.gang[:, None], known.jobs.capacity[None, :])
         self.most = np.repeat(most.ravel(), rounds.sum()).astype(np.float64)

@@ -124,13 +124,13 @@ def _roundings(capacity: int, demands: list[int]) -> list[NDArray[np.float64]]:
     tables = [gpus, *(gpus * f.numerator // f.denominator for f in sorted(factors))]
     tables = [table for table in tables if table[-1] > 0]
     relative = np.array([table[demands] / table[-1] for table in tables])
-    kept: list[int] = []
+    chosen: list[int] = []
     for k in range(len(tables)):
         at_least = np.all(relative >= relative[k] - 1e-12, axis=1)
         better = at_least & np.any(relative > relative[k] + 1e-12, axis=1)
         if not better.any() and not at_least[:k].any():
-            kept.append(k)
-    return [tables[k].astype(np.float64) for k in kept if k > 0]
+            chosen.append(k)
+    return [tables[k].astype(np.float64) for k in chosen if k > 0]
 
 
 # The master programme

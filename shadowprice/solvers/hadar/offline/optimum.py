@@ -140,60 +140,60 @@ def optimum(
     """
     require(instance, KNOWS, "plans of rounds")
     start = time.process_time()
-    given = read_model(model, RoundJobs.of(instance, utility))
-    if given.known is None:
-        found = _by_rows(instance, given, time_limit_s)
+    priced = read_model(model, RoundJobs.of(instance, utility))
+    if priced.known is None:
+        best = _by_rows(instance, priced, time_limit_s)
     else:
-        found = _by_columns(instance, given, given.known, time_limit_s)
-    return replace(found, cpu_s=time.process_time() - start, edits=given.edits_in_words)
+        best = _by_columns(instance, priced, priced.known, time_limit_s)
+    return replace(best, cpu_s=time.process_time() - start, edits=priced.edits_in_words)
 
 
 def _by_columns(
-    instance: Instance, given: PricedModel, known: TimeIndexed, time_limit_s: float
+    instance: Instance, priced: PricedModel, known: TimeIndexed, time_limit_s: float
 ) -> OfflineOptimum:
     """Branch and price; before it the compiled rows, if it does not know them all."""
     by_rows = None
-    if given.unpriced:
-        by_rows = _solved(given, PROGRAMME_SHARE * time_limit_s)
+    if priced.unpriced:
+        by_rows = _solved(priced, PROGRAMME_SHARE * time_limit_s)
         if by_rows.status is Status.OPTIMAL:
-            return _of_rows(instance, given, by_rows)
+            return _of_rows(instance, priced, by_rows)
         time_limit_s *= 1.0 - PROGRAMME_SHARE
-    acceptance = Acceptance(given, LinkingRows(known, given.more))
-    found = Search(acceptance, time_limit_s).run()
+    acceptance = Acceptance(priced, LinkingRows(known, priced.more))
+    searched = Search(acceptance, time_limit_s).run()
     if by_rows is not None:
-        return _better(instance, acceptance, found, by_rows)
-    if found.value == -np.inf and found.bound == -np.inf:
+        return _better(instance, acceptance, searched, by_rows)
+    if searched.value == -np.inf and searched.bound == -np.inf:
         # No plan, says branch and price; if so, the compiled rows say why.
-        return _of_rows(instance, given, _solved(given, time_limit_s))
-    return _of_search(instance, acceptance, found, time_limit_s)
+        return _of_rows(instance, priced, _solved(priced, time_limit_s))
+    return _of_search(instance, acceptance, searched, time_limit_s)
 
 
-def _by_rows(instance: Instance, given: PricedModel, time_limit_s: float) -> OfflineOptimum:
+def _by_rows(instance: Instance, priced: PricedModel, time_limit_s: float) -> OfflineOptimum:
     """The compiled rows alone."""
-    return _of_rows(instance, given, _solved(given, time_limit_s))
+    return _of_rows(instance, priced, _solved(priced, time_limit_s))
 
 
-def _solved(given: PricedModel, time_limit_s: float) -> Solution:
+def _solved(priced: PricedModel, time_limit_s: float) -> Solution:
     """HiGHS's answer to the compiled rows, examined; says why it is asked."""
-    if given.unpriced:
+    if priced.unpriced:
         warnings.warn(
-            f"model {given.model.name!r}: column generation is not used and the compiled rows are "
-            f"solved, which is slower: {'; '.join(given.unpriced)}",
+            f"model {priced.model.name!r}: column generation is not used and the compiled rows are "
+            f"solved, which is slower: {'; '.join(priced.unpriced)}",
             SolverWarning,
             stacklevel=5,
         )
     options = SolverOptions(time_limit_s=max(time_limit_s, _LEAST_S), relative_gap=_TOLERANCE)
-    return given.compiled.solve(options)
+    return priced.compiled.solve(options)
 
 
-def _of_rows(instance: Instance, given: PricedModel, solution: Solution) -> OfflineOptimum:
+def _of_rows(instance: Instance, priced: PricedModel, solution: Solution) -> OfflineOptimum:
     """The plan of a solution of the compiled rows."""
     if not len(solution.primal):
         raise SolverError(
-            f"model {given.model.name!r}: no plan was found within the time limit; "
+            f"model {priced.model.name!r}: no plan was found within the time limit; "
             f"no plan has an objective better than {solution.bound:g}"
         )
-    jobs, gpus = given.jobs, gpus_in(given, solution.primal)
+    jobs, gpus = priced.jobs, gpus_in(priced, solution.primal)
     return OfflineOptimum(
         solution.objective,
         utility_of(jobs, gpus),
@@ -208,53 +208,53 @@ def _of_rows(instance: Instance, given: PricedModel, solution: Solution) -> Offl
 
 
 def _of_search(
-    instance: Instance, acceptance: Acceptance, found: Searched, time_limit_s: float
+    instance: Instance, acceptance: Acceptance, searched: Searched, time_limit_s: float
 ) -> OfflineOptimum:
     """The plan of branch and price, accepted by the compiled rows."""
-    given = acceptance.model
-    if found.value == -np.inf:
+    priced = acceptance.model
+    if searched.value == -np.inf:
         raise SolverError(
-            f"model {given.model.name!r}: no plan was found in {time_limit_s:g} s that holds its rows; "
-            f"no plan is worth more than {found.bound:g}"
+            f"model {priced.model.name!r}: no plan was found in {time_limit_s:g} s that holds its rows; "
+            f"no plan is worth more than {searched.bound:g}"
         )
-    point = acceptance.point(found.schedules)
-    if point is None or not np.isclose(acceptance.value(point), found.value, rtol=1e-6):
+    point = acceptance.point(searched.schedules)
+    if point is None or not np.isclose(acceptance.value(point), searched.value, rtol=1e-6):
         raise SolverError(
-            f"model {given.model.name!r}: the plan of branch and price does not hold its rows"
+            f"model {priced.model.name!r}: the plan of branch and price does not hold its rows"
         )
-    gpus = gpus_in(given, point)
+    gpus = gpus_in(priced, point)
     return OfflineOptimum(
-        found.value,
-        utility_of(given.jobs, gpus),
-        found.bound,
-        found.proven,
+        searched.value,
+        utility_of(priced.jobs, gpus),
+        searched.bound,
+        searched.proven,
         plan_on_nodes(instance, gpus),
-        found.relaxation,
-        found.nodes,
+        searched.relaxation,
+        searched.nodes,
         0.0,
-        found.prices,
+        searched.prices,
     )
 
 
 def _better(
-    instance: Instance, acceptance: Acceptance, found: Searched, by_rows: Solution
+    instance: Instance, acceptance: Acceptance, searched: Searched, by_rows: Solution
 ) -> OfflineOptimum:
     """The better plan and the better bound of the two."""
-    given = acceptance.model
-    bound = min(found.bound, by_rows.bound)
+    priced = acceptance.model
+    bound = min(searched.bound, by_rows.bound)
     best = by_rows
-    if not len(by_rows.primal) or found.value > by_rows.objective:
-        point = acceptance.point(found.schedules) if found.value > -np.inf else None
+    if not len(by_rows.primal) or searched.value > by_rows.objective:
+        point = acceptance.point(searched.schedules) if searched.value > -np.inf else None
         best = replace(by_rows, primal=np.zeros(0), bound=bound)
         if point is not None:
-            best = replace(best, primal=point, objective=found.value)
-    plan = _of_rows(instance, given, best)
+            best = replace(best, primal=point, objective=searched.value)
+    plan = _of_rows(instance, priced, best)
     proven = bound <= plan.value + _TOLERANCE * max(1.0, abs(plan.value))
     return replace(
         plan,
         bound=plan.value if proven else bound,
         proven=proven,
-        relaxation=found.relaxation,
-        nodes=found.nodes,
-        prices=found.prices,
+        relaxation=searched.relaxation,
+        nodes=searched.nodes,
+        prices=searched.prices,
     )

@@ -255,7 +255,7 @@ def _own_model(text: str, jobs: RoundJobs) -> Any:
 
 def _columns(model: Any, compiled: CompiledModel, known: TimeIndexed) -> IntArray | str:
     """Position in the model of each column of the programme, or what is missing."""
-    found = []
+    columns = []
     for name in ("y", "z", "w"):
         variable = model.find_component(name)
         if variable is None or variable.ctype is not pyo.Var:
@@ -265,8 +265,8 @@ def _columns(model: Any, compiled: CompiledModel, known: TimeIndexed) -> IntArra
         column = compiled.column_of(variable).ravel()
         if (column < 0).any():
             return f"some of its variables {name} are fixed or in no row"
-        found.append(column)
-    return np.concatenate(found)
+        columns.append(column)
+    return np.concatenate(columns)
 
 
 class _Comparison:

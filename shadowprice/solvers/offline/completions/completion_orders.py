@@ -26,7 +26,7 @@ from shadowprice.solvers.programs.highs import HighsEnding, WarmProgram
 Event = tuple[str, int]
 """``("release", moment)`` or ``("completion", job)``."""
 
-Run = tuple[int, int, int]
+Interval = tuple[int, int, int]
 """Job, begin and end [ticks]."""
 
 _LARGEST_DENOMINATOR, _AGREES = 5_040, 1e-6
@@ -57,9 +57,9 @@ class OrderedSchedule:
 def events_of(jobs: WindowJobs, ends: Sequence[float]) -> tuple[Event, ...]:
     """Completions and releases in order of time; a release comes first."""
     moments = sorted(set(jobs.records["release"].tolist()))[1:]
-    found = [(float(at), 0, ("release", at)) for at in moments]
-    found += [(float(end), 1, ("completion", j)) for j, end in enumerate(ends)]
-    return tuple(event for _, _, event in sorted(found))
+    events = [(float(at), 0, ("release", at)) for at in moments]
+    events += [(float(end), 1, ("completion", j)) for j, end in enumerate(ends)]
+    return tuple(event for _, _, event in sorted(events))
 
 
 def served_by_priority(
@@ -122,10 +122,10 @@ def solve_order(jobs: WindowJobs, events: tuple[Event, ...]) -> OrderedSchedule 
             entries.append(np.ones(len(members) + 1))
             costs.append(0.0)
     series.columns(np.array(costs), np.full(len(costs), np.inf), rows, entries)
-    found = series.solve()
-    if found.outcome is not HighsEnding.OPTIMAL:
+    solution = series.solve()
+    if solution.outcome is not HighsEnding.OPTIMAL:
         return None
-    values = iter((found.primal * long).tolist())
+    values = iter((solution.primal * long).tolist())
     moment = [next(values) if kind == "completion" else float(which) for kind, which in events]
     chosen = tuple(
         tuple((members, time) for members, time in zip(each, values, strict=False) if time > 1e-9)
@@ -133,15 +133,15 @@ def solve_order(jobs: WindowJobs, events: tuple[Event, ...]) -> OrderedSchedule 
         else ()
         for each in sets
     )
-    return OrderedSchedule(events, found.value * long * jobs.weight_units, tuple(moment), chosen)
+    return OrderedSchedule(events, solution.value * long * jobs.weight_units, tuple(moment), chosen)
 
 
 def _sets_of(jobs: WindowJobs, there: set[int]) -> list[tuple[int, ...]]:
     """Maximal sets of jobs that are there and fit together."""
     rows = zip(jobs.members.tolist(), jobs.sizes.tolist(), strict=True)
-    found = {frozenset(row[:size]) & there for row, size in rows}
-    kept = [each for each in found if each and not any(each < other for other in found)]
-    return sorted(tuple(sorted(each)) for each in kept)
+    sets = {frozenset(row[:size]) & there for row, size in rows}
+    maximal = [each for each in sets if each and not any(each < other for other in sets)]
+    return sorted(tuple(sorted(each)) for each in maximal)
 
 
 def improve(
@@ -158,9 +158,9 @@ def improve(
                 continue
             seen.add(other)
             most -= 1
-            found = solve_order(jobs, other)
-            if found is not None and found.value < best.value * (1 - 1e-9):
-                best = found
+            solved = solve_order(jobs, other)
+            if solved is not None and solved.value < best.value * (1 - 1e-9):
+                best = solved
                 break
         else:
             break
@@ -179,7 +179,7 @@ def _neighbours(jobs: WindowJobs, solution: OrderedSchedule) -> Iterator[tuple[E
         yield (*events[:e], events[e + 1], events[e], *events[e + 2 :])
 
 
-def runs_of(jobs: WindowJobs, solution: OrderedSchedule) -> list[Run]:
+def runs_of(jobs: WindowJobs, solution: OrderedSchedule) -> list[Interval]:
     """Runs of a schedule on the grid of ticks: exact where times are on it, else later by a few ticks.
 
     Sets run one after the other, each for its time rounded up, and a job stops as soon as its work is done.
@@ -222,12 +222,12 @@ def _in_turn(
             yield members, exact * jobs.divisor
 
 
-def joined(runs: Sequence[Run]) -> list[Run]:
+def joined(runs: Sequence[Interval]) -> list[Interval]:
     """Runs of which those of one job that meet are one."""
-    found: list[Run] = []
+    longer: list[Interval] = []
     for job, start, end in sorted(runs):
-        if found and found[-1][0] == job and found[-1][2] == start:
-            found[-1] = (job, found[-1][1], end)
+        if longer and longer[-1][0] == job and longer[-1][2] == start:
+            longer[-1] = (job, longer[-1][1], end)
         else:
-            found.append((job, start, end))
-    return found
+            longer.append((job, start, end))
+    return longer

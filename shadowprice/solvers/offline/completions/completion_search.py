@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from shadowprice.brief import Brief
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.completions.completion_orders import (
     Event,
-    Run,
+    Interval,
     events_of,
     improve,
     joined,
@@ -115,7 +115,7 @@ class SearchedOptimum(Brief):
     ----------
     lower_ticks, upper_ticks : Fraction
         The first is of the tree, in exact arithmetic; the second of the runs.
-    runs : tuple of Run
+    runs : tuple of Interval
         A schedule on one pool of GPUs.
     tree : CompletionTree
     parts : int
@@ -126,7 +126,7 @@ class SearchedOptimum(Brief):
 
     lower_ticks: Fraction
     upper_ticks: Fraction
-    runs: tuple[Run, ...]
+    runs: tuple[Interval, ...]
     tree: CompletionTree
     parts: int
     finished: bool
@@ -161,12 +161,12 @@ class _Hole:
 @cache
 def prepare() -> None:
     """Compile, or read from the cache, what the search runs; some seconds once on a machine, then one or so."""
-    jobs = RelaxedJobs([0, 0, 1], [2, 1, 1], [1, 1, 1], [Fraction(1)] * 3, 1, Fraction(1))
+    jobs = Relaxation([0, 0, 1], [2, 1, 1], [1, 1, 1], [Fraction(1)] * 3, 1, Fraction(1))
     for _ in search_optimum(jobs):
         pass
 
 
-def search_optimum(jobs: RelaxedJobs, *, until: float = math.inf) -> Iterator[SearchedOptimum]:
+def search_optimum(jobs: Relaxation, *, until: float = math.inf) -> Iterator[SearchedOptimum]:
     """Bounds of the preemptive optimum: of all schedules at once first, and at the end of the search.
 
     Nothing is yielded for more jobs than :data:`MOST_SEARCHED`, or where the times are too long for 64 bits.
@@ -181,16 +181,16 @@ def search_optimum(jobs: RelaxedJobs, *, until: float = math.inf) -> Iterator[Se
     windows = WindowJobs.of(jobs)
     if windows is None:
         return
-    found = _Search(jobs, windows, until)
-    found.begin()
-    yield found.result()
-    if found.open and time.monotonic() < until:
-        found.run()
-        yield found.result()
+    searched = _Search(jobs, windows, until)
+    searched.begin()
+    yield searched.result()
+    if searched.open and time.monotonic() < until:
+        searched.run()
+        yield searched.result()
 
 
 def columns_of(
-    runs: Sequence[Run],
+    runs: Sequence[Interval],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Job, start [s] and end [s] of runs."""
     table = np.array(runs, dtype=np.int64).reshape(-1, 3)
@@ -201,12 +201,12 @@ def columns_of(
 class _Search:
     """State of the search."""
 
-    def __init__(self, jobs: RelaxedJobs, windows: WindowJobs, until: float) -> None:
+    def __init__(self, jobs: Relaxation, windows: WindowJobs, until: float) -> None:
         self.jobs, self.windows, self.until = jobs, windows, until
         self.gangs = [jobs.gpus[j] for j in windows.index]
         self.seen: set[tuple[Event, ...]] = set()
         self.upper: Fraction | None = None
-        self.runs: list[Run] = []
+        self.runs: list[Interval] = []
         self.open: list[_Open] = []
         self.root = _Hole()
         self.closed = math.inf
@@ -252,10 +252,10 @@ class _Search:
 
     def try_ends(self, ends: list[float] | list[int]) -> None:
         """Look for schedules from the order of some ends on, and keep one that costs less."""
-        found = improve(self.windows, events_of(self.windows, ends), _MOVES, self.seen)
-        if found is None:
+        better = improve(self.windows, events_of(self.windows, ends), _MOVES, self.seen)
+        if better is None:
             return
-        runs = runs_of(self.windows, found)
+        runs = runs_of(self.windows, better)
         last = [0] * len(self.gangs)
         for job, _, end in runs:
             last[job] = max(last[job], end)
@@ -285,11 +285,11 @@ class _Search:
         if exact is None or exact >= self.best:
             return value, part
         programme = PriceProgramme(part)
-        found, _, prices = programme.solve(float(self.best), part.prices)
+        higher, _, prices = programme.solve(float(self.best), part.prices)
         other = replace(part, prices=prices)
         sharper, _ = other.bound(other.whole_prices())
         if sharper is None or sharper > exact:
-            value, part = max(value, found), other
+            value, part = max(value, higher), other
         return value, replace(part, mean=programme.mean, variance=programme.variance)
 
     def put(self, value: float, part: Windows, hole: _Hole) -> None:
@@ -416,7 +416,7 @@ class _Search:
         runs = self.with_weightless()
         return SearchedOptimum(ticks, self.upper, tuple(runs), tree, self.parts, not self.open)
 
-    def with_weightless(self) -> list[Run]:
+    def with_weightless(self) -> list[Interval]:
         """The best schedule, numbered as the jobs given, with jobs without weight at its end, one after the other."""
         runs = [(self.windows.index[job], start, end) for job, start, end in self.runs]
         now = max(end for _, _, end in runs)

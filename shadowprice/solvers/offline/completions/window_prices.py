@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.completions.window_loops import (
     JOB,
     Floats,
@@ -77,7 +77,7 @@ class WindowJobs:
     divisor: int
 
     @classmethod
-    def of(cls, jobs: RelaxedJobs) -> WindowJobs | None:
+    def of(cls, jobs: Relaxation) -> WindowJobs | None:
         """The jobs that count; None if there are none or too many, they may share GPUs, or last too long."""
         index = tuple(j for j, w in enumerate(jobs.weight) if w > 0)
         if not index or len(index) > MOST_JOBS or jobs.speedup != 1:
@@ -146,14 +146,14 @@ def maximal_sets(gangs: list[int], gpus: int) -> list[tuple[int, ...]]:
     for mask in range(1, 1 << n):
         low = (mask & -mask).bit_length() - 1
         held[mask] = held[mask & (mask - 1)] + gangs[low]
-    found = []
+    sets = []
     for mask in range(1, 1 << n):
         if held[mask] > gpus:
             continue
         smallest = min((gangs[j] for j in range(n) if not mask >> j & 1), default=gpus + 1)
         if held[mask] + smallest > gpus:
-            found.append(tuple(j for j in range(n) if mask >> j & 1))
-    return found
+            sets.append(tuple(j for j in range(n) if mask >> j & 1))
+    return sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,14 +293,14 @@ class PriceProgramme:
             value = self._extend(at)
             if value > best:
                 best, top = value, at
-            found = self._series.solve()
-            if found.outcome is not HighsEnding.OPTIMAL:
+            solution = self._series.solve()
+            if solution.outcome is not HighsEnding.OPTIMAL:
                 break
-            most = found.value * self._time * self._weight
-            self._read(found.duals)
+            most = solution.value * self._time * self._weight
+            self._read(solution.duals)
             if most < target * (1 - _CLOSE):
                 break
-            proposed = self._prices(found.primal)
+            proposed = self._prices(solution.primal)
             value = self._extend(proposed)
             if value >= target * (1 - _EXACT):
                 return value, most, proposed

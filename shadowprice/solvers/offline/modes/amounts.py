@@ -137,17 +137,17 @@ def _points(instance: Instance, job: int) -> list[Point]:
 
 def _fewer(points: list[Point]) -> list[Point]:
     """Points that some other is not as good as; of too many, the best that neighbours in speed could be together."""
-    kept: list[Point] = []
+    efficient: list[Point] = []
     for point in sorted(points, key=lambda each: (-each[0], each[1:])):
-        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in kept):
-            kept.append(point)
-    if len(kept) <= MOST_POINTS:
-        return kept
-    chunks = np.array_split(np.arange(len(kept)), MOST_POINTS)
+        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in efficient):
+            efficient.append(point)
+    if len(efficient) <= MOST_POINTS:
+        return efficient
+    chunks = np.array_split(np.arange(len(efficient)), MOST_POINTS)
     return [
         (
-            max(kept[i][0] for i in chunk),
-            *(min(kept[i][axis] for i in chunk) for axis in (1, 2, 3)),
+            max(efficient[i][0] for i in chunk),
+            *(min(efficient[i][axis] for i in chunk) for axis in (1, 2, 3)),
         )
         for chunk in (each.tolist() for each in chunks)
     ]

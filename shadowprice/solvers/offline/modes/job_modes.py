@@ -73,16 +73,16 @@ class ModeTable:
 
 def every_kth(jobs: ModeTable, k: int) -> ModeTable:
     """Every k-th of the jobs in order of release, and a k-th of all resources."""
-    kept = np.argsort(jobs.release, kind="stable")[::k]
+    rows = np.argsort(jobs.release, kind="stable")[::k]
     capacity = np.array([Fraction(units) / k for units in jobs.capacity.tolist()], dtype=object)
-    weight = tuple(jobs.weight[j] for j in kept.tolist())
+    weight = tuple(jobs.weight[j] for j in rows.tolist())
     return replace(
         jobs,
-        release=jobs.release[kept],
+        release=jobs.release[rows],
         weight=weight,
-        time=jobs.time[kept],
+        time=jobs.time[rows],
         capacity=capacity,
-        kind=jobs.kind[kept],
+        kind=jobs.kind[rows],
     )
 
 

@@ -137,12 +137,12 @@ def node_kinds(cluster: Cluster, pools: int) -> list[NodeKind]:
     """Kinds of nodes, by pool and then by size."""
     sizes = cluster.gpus_per_node
     pool = np.zeros(len(sizes), dtype=np.int64) if pools == 1 else cluster.type_of_node
-    found = []
+    kinds = []
     for p in range(pools):
         mine, number = np.unique(sizes[pool == p], return_counts=True)
         for gpus, count in zip(mine.tolist(), number.tolist(), strict=True):
-            found.append(NodeKind(p, gpus, count, len(mine) == 1))
-    return found
+            kinds.append(NodeKind(p, gpus, count, len(mine) == 1))
+    return kinds
 
 
 def _spread_ticks(
@@ -216,7 +216,7 @@ def weight_rows(
     """Rows in which some gang counts for more than its share of the node's GPUs; widths fit on the node."""
     if not len(widths) or node.gpus == 1:
         return []
-    found: list[WeightRow] = []
+    rows: list[WeightRow] = []
     tried: list[dict[int, int] | None] = [
         dual_feasible(steps, node.gpus) for steps in range(1, MOST_STEPS + 1)
     ]
@@ -231,9 +231,9 @@ def weight_rows(
         better = any(
             w * node.gpus > g * row.most for g, w in zip(widths.tolist(), weights, strict=True)
         )
-        if better and row not in found:
-            found.append(row)
-    return found
+        if better and row not in rows:
+            rows.append(row)
+    return rows
 
 
 def dual_feasible(steps: int, gpus: int) -> dict[int, int]:

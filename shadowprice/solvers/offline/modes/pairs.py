@@ -130,18 +130,18 @@ def raised(parts: Sequence[Fraction], shares: Shares, order: Sequence[int]) -> t
         (parts[c] * mine + parts[d] * theirs for (c, d), (mine, theirs) in shares.items()),
         default=Fraction(1),
     )
-    found = [min(part / max(worst, Fraction(1)), Fraction(1)) for part in parts]
-    beside: dict[int, list[tuple[int, Fraction, Fraction]]] = {}
+    larger = [min(part / max(worst, Fraction(1)), Fraction(1)) for part in parts]
+    by_kind: dict[int, list[tuple[int, Fraction, Fraction]]] = {}
     for (one, other), (mine, theirs) in shares.items():
-        beside.setdefault(one, []).append((other, mine, theirs))
-        beside.setdefault(other, []).append((one, theirs, mine))
+        by_kind.setdefault(one, []).append((other, mine, theirs))
+        by_kind.setdefault(other, []).append((one, theirs, mine))
     for c in order:
         most = [Fraction(1)]
-        for d, mine, theirs in beside.get(c, ()):
-            most.append(1 / (mine + theirs) if d == c else (1 - found[d] * theirs) / mine)
+        for d, mine, theirs in by_kind.get(c, ()):
+            most.append(1 / (mine + theirs) if d == c else (1 - larger[d] * theirs) / mine)
         # Rounded down, so that fractions of fractions stay short.
-        found[c] = max(found[c], Fraction(int(min(most) * USE_UNIT), USE_UNIT))
-    return tuple(found)
+        larger[c] = max(larger[c], Fraction(int(min(most) * USE_UNIT), USE_UNIT))
+    return tuple(larger)
 
 
 def _numbered(gain: SharingGain, number: Mapping[Kind, int]) -> Shares:
@@ -153,9 +153,9 @@ def _paces(time: NDArray[np.int64], kind: NDArray[np.int64], kinds: int) -> NDAr
     """Service in the time of the fastest type for each unit of service, by kind and type; 0 where it cannot run."""
     fastest = np.where(time > 0, time, np.iinfo(np.int64).max).min(axis=1)
     pace = np.where(time > 0, fastest[:, None] / np.maximum(time, 1), 0.0)
-    found = np.zeros((kinds, time.shape[1]))
-    np.maximum.at(found, kind, pace)
-    return found
+    paces = np.zeros((kinds, time.shape[1]))
+    np.maximum.at(paces, kind, pace)
+    return paces
 
 
 def _demands(
@@ -194,14 +194,14 @@ def _searched(
         return []
     rent, worth = solution.primal[:types], solution.primal[types:]
     order = np.argsort(-demand * gangs, kind="stable").tolist()
-    found = []
+    rows = []
     for r in range(types):
         if rent[r] <= 1e-12 * rent.max():
             continue
         each = np.clip(worth * pace[:, r] / (gangs * rent[r]), 0.0, 1.0)
         parts = [Fraction(int(part * USE_UNIT), USE_UNIT) for part in each.tolist()]
-        found.append((r, raised(parts, shares[r], order)))
-    return found
+        rows.append((r, raised(parts, shares[r], order)))
+    return rows
 
 
 def _dearest(

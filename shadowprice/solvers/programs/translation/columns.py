@@ -75,7 +75,7 @@ def columns_of(variable: Any, size: int, walker: Walker) -> VarColumns:
     return found
 
 
-def _rules_of_all(variable: Any, found: VarColumns, walker: Walker) -> bool:
+def _rules_of_all(variable: Any, columns: VarColumns, walker: Walker) -> bool:
     """Bounds and kind from the rules of the Var for all its members; False if one has its own."""
     bounds, domain = variable._rule_bounds, variable._rule_domain  # noqa: SLF001
     block = variable.parent_block()
@@ -84,38 +84,38 @@ def _rules_of_all(variable: Any, found: VarColumns, walker: Walker) -> bool:
     like = pyo.Var(domain=domain(block, None, variable))
     like.construct()
     low, high = like.bounds
-    found.lower[:] = -INFINITY if low is None else low
-    found.upper[:] = INFINITY if high is None else high
-    found.integer[:] = not like.is_continuous()
+    columns.lower[:] = -INFINITY if low is None else low
+    columns.upper[:] = INFINITY if high is None else high
+    columns.integer[:] = not like.is_continuous()
     if bounds is None:
         return True
-    frame = Frame(len(found.lower), {})
+    frame = Frame(len(columns.lower), {})
     if bounds.constant():
-        _add_rule(found, bounds(block, None), frame, slice(None), walker)
+        _add_rule(columns, bounds(block, None), frame, slice(None), walker)
         return True
     try:
         cases = trace_rule(block, bounds, variable.index_set())
         members = walker.members(variable.index_set()).columns
         ids = [template._id for template in cases[0].templates]  # noqa: SLF001
-        frame = Frame(len(found.lower), dict(zip(ids, members, strict=True)))
+        frame = Frame(len(columns.lower), dict(zip(ids, members, strict=True)))
         for case in cases:
             where = walker.where(case.conditions, frame)
             inner = frame if where is None else frame.selected(where)
             _add_rule(
-                found, case.expression, inner, slice(None) if where is None else where, walker
+                columns, case.expression, inner, slice(None) if where is None else where, walker
             )
     except Exception:  # Whatever a rule raises that was not written for templates.
-        found.changing.clear()
+        columns.changing.clear()
         return False
     return True
 
 
 def _add_rule(
-    found: VarColumns, rule: Sequence[Any], frame: Frame, where: Any, walker: Walker
+    columns: VarColumns, rule: Sequence[Any], frame: Frame, where: Any, walker: Walker
 ) -> None:
     """Bounds by one expression each; what the domain says holds as well."""
     for array, side, tighter in zip(
-        (found.lower, found.upper), rule, (np.maximum, np.minimum), strict=True
+        (columns.lower, columns.upper), rule, (np.maximum, np.minimum), strict=True
     ):
         if side is None:
             continue
@@ -127,10 +127,10 @@ def _add_rule(
         def tight(number: Number, own: Any = own, tighter: Any = tighter) -> Number:
             return np.asarray(tighter(own, number), dtype=np.float64)
 
-        found.changing.append((array, where, affine.constant.then(tight)))
+        columns.changing.append((array, where, affine.constant.then(tight)))
 
 
-def _members_set(variable: Any, found: VarColumns, walker: Walker) -> None:
+def _members_set(variable: Any, columns: VarColumns, walker: Walker) -> None:
     """Members that exist: dense ones, and those that somebody has asked for."""
     members = variable._data  # noqa: SLF001
     positions = positions_of(variable, list(members), walker)
@@ -143,23 +143,23 @@ def _members_set(variable: Any, found: VarColumns, walker: Walker) -> None:
                 INFINITY if high is None else float(high),
                 not each.is_continuous(),
             )
-        low, high, found.integer[k] = domains[id(each.domain)]
+        low, high, columns.integer[k] = domains[id(each.domain)]
         if each.fixed:
             if each.value is None:
                 raise SolverError(f"variable {each.name} is fixed, but has no value")
             low = high = float(each.value)
-            found.integer[k] &= low == np.floor(low)
+            columns.integer[k] &= low == np.floor(low)
         elif not _plain(each._lb) or not _plain(each._ub):  # noqa: SLF001
-            found.lower[k], found.upper[k] = low, high
+            columns.lower[k], columns.upper[k] = low, high
             own = (each._lb, each._ub)  # noqa: SLF001
-            _add_rule(found, own, Frame(1, {}), slice(k, k + 1), walker)
+            _add_rule(columns, own, Frame(1, {}), slice(k, k + 1), walker)
             continue
         else:
             low = low if each._lb is None else max(low, each._lb)  # noqa: SLF001
             high = high if each._ub is None else min(high, each._ub)  # noqa: SLF001
-        found.lower[k], found.upper[k] = low, high
-        if found.changing:
-            found.set_alone.append((k, low, high))
+        columns.lower[k], columns.upper[k] = low, high
+        if columns.changing:
+            columns.set_alone.append((k, low, high))
 
 
 def _plain(bound: Any) -> bool:

@@ -127,19 +127,19 @@ class RowReader:
             raise NotTraceable("fixed variables are multiplied")
         return list(zip(form.linear_vars, form.linear_coefs, strict=True)), form.constant
 
-    def _needs(self, expression: Any, found: set[int]) -> None:
+    def _needs(self, expression: Any, params: set[int]) -> None:
         """Collect the Params that a value depends on."""
         if isinstance(expression, ParamData):
             component = expression.parent_component()
             if id(component) not in self._parameters:
                 raise NotTraceable(f"Param {component.name} is not part of the model")
             self._place(expression)
-            found.add(id(component))
+            params.add(id(component))
         elif not isinstance(expression, _NUMBERS):
             if not expression.is_expression_type():
                 raise NotTraceable("a coefficient or bound depends on a variable")
             for argument in expression.args:
-                self._needs(argument, found)
+                self._needs(argument, params)
 
     def _evaluate(self, expression: Any) -> float:
         if isinstance(expression, _NUMBERS):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import Cluster
-from shadowprice.solvers.gavel.rounds import Combinations, fractions, priorities, settle
+from shadowprice.solvers.gavel.rounds import Combinations, deficits_after, fractions, priorities
 
 Key = tuple[int, int]
 """Rows in the workload of the jobs of a combination; equal for a job alone."""
@@ -134,7 +134,7 @@ class TimeReceived:
 
     def reset(self, elapsed_s: float) -> None:
         """Settle the deficits and start to count again, everybody with half a round."""
-        self.deficit_s = settle(
+        self.deficit_s = deficits_after(
             self.deficit_s, self.allocation, self.received_s, elapsed_s, self.credit_s
         )
         self.received_s = np.full_like(self.received_s, self.credit_s)

@@ -24,7 +24,7 @@ from shadowprice.instances.grid import to_grid
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
-from shadowprice.solvers.synergy.moves import carry_out
+from shadowprice.solvers.synergy.moves import apply_plan
 from shadowprice.solvers.synergy.published_packing import PublishedPacking
 from shadowprice.solvers.synergy.servers import ResourceRequest, share_speed
 from shadowprice.studies.presets.synergy.rounds import (
@@ -110,7 +110,7 @@ class Repeat:
         if number < len(self.rounds) and state.now_s >= self.rounds[number].start_s:
             if state.now_s > self.rounds[number].start_s:
                 raise PolicyError(f"{self.name}: round {number} is missed at {state.now_s} s")
-            carry_out(state, decision, self.rounds[number].grants)
+            apply_plan(state, decision, self.rounds[number].grants)
             number += 1
         notes.number = number
         if number < len(self.rounds):

@@ -27,21 +27,23 @@ import json
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.proofs.checker.bounds import bound_of
+from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import Rejected
 from shadowprice.proofs.checker.instance import TAKE, CertificateInstance
-from shadowprice.proofs.checker.mode_bounds import OF_MODES
+from shadowprice.proofs.checker.mode_bounds import MODE_BOUNDS
 from shadowprice.proofs.checker.modes import PairShares
 from shadowprice.proofs.checker.utility import Utilities, bound_utility
 from shadowprice.proofs.checker.windows import WindowTree
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.modes.job_modes import ModeTable
 
 if TYPE_CHECKING:
@@ -50,13 +52,12 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.objective import Objective
 
-Record = dict[str, Any]
 
 KNOWS = frozenset(
     {
         Feature.RATES,
         Feature.TYPES,  # of a job the fastest counts
-        Feature.CHARGES,  # are left out: they only restrict
+        Feature.CHARGES,  # of the first start; others only restrict
         Feature.SHARING,  # by what pairs gain, where some share
         Feature.GRAPHS,  # no mapping is faster than traffic at the greatest bandwidth
         Feature.PROFILES,  # the fastest counts
@@ -79,46 +80,30 @@ _MULTIPLE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class ClassDemands:
-    """Columns of the jobs that count, shape (n,), and the cluster.
+class CheckedClass:
+    """A class of schedules as the checker has it.
 
     Parameters
     ----------
-    release, shortest, gang : list of int
-        r_j, p_j [ticks], g_j.
-    area : list of int
-        a_j, in units of 1 / ``scale`` GPU ticks; no more than the cluster does in p_j.
-    weight : list of Fraction
-    gpus, scale : int
-        m, and parts of a GPU.
-    gain : Fraction
-        kappa, 1 where no two jobs share a GPU.
-    gangs : bool
-        Whether who runs holds all of a gang, and nobody else does.
-    of_class : str
-        Schedules that have to do this, in words.
+    name : str
+        Which schedules, in words.
+    work : LeastWork
+        Work that each of them does: columns of the jobs that count, shape (n,), and the cluster; r_j, p_j [ticks],
+        g_j, a_j in units of 1 / ``scale`` GPU ticks and no more than the cluster does in p_j, w_j.
     instance : CertificateInstance
-        The jobs that count as the checker has them.
+        The jobs that count.
     source : str
         Where the jobs are from.
     """
 
-    release: list[int]
-    shortest: list[int]
-    area: list[int]
-    gang: list[int]
-    weight: list[Fraction]
-    gpus: int
-    scale: int
-    gain: Fraction
-    gangs: bool
-    of_class: str
+    name: str
+    work: LeastWork
     instance: CertificateInstance = field(repr=False)
     source: str = field(repr=False)
 
     @classmethod
-    def of(cls, instance: Instance, *, pairs: bool, preemptive: bool = True) -> ClassDemands:
-        """Those of an instance; with ``pairs`` two jobs may share GPUs, unless ``preemptive`` each begins once.
+    def of(cls, instance: Instance, *, pairs: bool, preemptive: bool = True) -> CheckedClass:
+        """That of an instance; with ``pairs`` two jobs may share GPUs, unless ``preemptive`` each begins once.
 
         Raises
         ------
@@ -126,27 +111,17 @@ class ClassDemands:
             If the instance has features that are not in ``KNOWS``, or the checker takes no such records.
         """
         require(instance, KNOWS, "certificates")
-        source, given = instance.workload.source, CertificateInstance()
+        source, read = instance.workload.source, CertificateInstance()
         try:
             header = records.header(instance, "bounds", "flow", preemptive=preemptive)
-            given.take_header(_fields(header))
+            read.take_header(_fields(header))
             for record in records.instance_records(instance, pairs=pairs):
-                TAKE[record["kind"]](given, record)
-            of_class, counted = given.of_class(), given.counted()
-            given.ids.clear()
-            work = counted.relaxed()
+                TAKE[record["kind"]](read, record)
+            name, counted = read.of_class(), read.counted()
+            read.ids.clear()
+            return cls(name, counted.relaxed(), counted, source)
         except Rejected as error:
             raise _refusal(source, error) from None
-        return cls(
-            *(work.arrival, work.shortest, work.area, work.gang, work.weight),
-            work.gpus,
-            work.scale,
-            Fraction(work.capacity, work.gpus * work.scale),
-            work.gangs,
-            of_class,
-            counted,
-            source,
-        )
 
     @property
     def once(self) -> bool:
@@ -154,23 +129,25 @@ class ClassDemands:
         return "starts" in self.instance.header
 
     @property
-    def capacity(self) -> Fraction:
-        """Most area in a tick."""
-        return self.gain * self.gpus * self.scale
+    def sharing_gain(self) -> Fraction:
+        """kappa, 1 where no two jobs share a GPU."""
+        return Fraction(self.work.capacity, self.work.gpus * self.work.scale)
 
-    def searched(self) -> tuple[RelaxedJobs, int]:
+    def searched(self) -> tuple[Relaxation, int]:
         """Jobs of whole gangs whose bounds at any prices are at most those of these, and their parts of a GPU."""
-        columns = [(a, p * self.scale) for a, p in zip(self.area, self.shortest, strict=True)]
+        work = self.work
+        columns = [(a, p * work.scale) for a, p in zip(work.area, work.shortest, strict=True)]
         even = all(area % ticks == 0 for area, ticks in columns)
         parts = 1 if even else _MULTIPLE
         gangs = [area * parts // ticks for area, ticks in columns]
-        times = self.release, self.shortest
-        return RelaxedJobs(*times, gangs, self.weight, self.gpus * parts, self.gain), parts
+        jobs = (work.arrival, work.shortest, gangs, work.weight)
+        return Relaxation(*jobs, work.gpus * parts, self.sharing_gain), parts
 
-    def whole_gangs(self) -> RelaxedJobs:
+    def whole_gangs(self) -> Relaxation:
         """Jobs that hold their gangs for the shortest time, of which no two are on a GPU."""
-        return RelaxedJobs(
-            self.release, self.shortest, self.gang, self.weight, self.gpus, Fraction(1)
+        work = self.work
+        return Relaxation(
+            work.arrival, work.shortest, work.gang, work.weight, work.gpus, Fraction(1)
         )
 
     def modes(self, subject: str, fields: Record, *, consolidated: bool = False) -> ModeTable:
@@ -190,47 +167,47 @@ class ClassDemands:
         InputError
             If the checker makes no such modes.
         """
-        given = self._placed(consolidated=consolidated)
+        placed = self._placed(consolidated=consolidated)
         try:
-            builder = OF_MODES[f"interval-lp-of-{subject}" if subject else "typed-interval-lp"]
-            found = builder.modes(given, given.relaxed(), fields)
+            builder = MODE_BOUNDS[f"interval-lp-of-{subject}" if subject else "typed-interval-lp"]
+            rows = builder.modes(placed, placed.relaxed(), fields)
         except Rejected as error:
             raise _refusal(self.source, error) from None
-        use = np.zeros((len(found.use), len(found.time[0]), len(found.capacity)), dtype=object)
-        for k, row in enumerate(found.use):
+        use = np.zeros((len(rows.use), len(rows.time[0]), len(rows.capacity)), dtype=object)
+        for k, row in enumerate(rows.use):
             for m, uses in enumerate(row):
                 for resource, amount in uses:
                     use[k, m, resource] += amount
         return ModeTable(
-            np.array(self.release, dtype=np.int64),
-            tuple(self.weight),
-            np.array(found.time, dtype=np.int64),
-            np.array(found.capacity, dtype=object),
-            np.array(found.kind, dtype=np.int64),
+            np.array(self.work.arrival, dtype=np.int64),
+            tuple(self.work.weight),
+            np.array(rows.time, dtype=np.int64),
+            np.array(rows.capacity, dtype=object),
+            np.array(rows.kind, dtype=np.int64),
             use,
         )
 
     def sharing_shares(self) -> dict[tuple[int, int, int], Fraction]:
         """Most that jobs do beside others, of their fastest: by GPU type, their sort and that of the other."""
-        found, given = PairShares(), self.instance
-        for j, times in enumerate(given.times):
-            for kind, (name, ticks) in enumerate(zip(given.types, times, strict=True)):
-                found.add(given, j, kind, ticks, given.more[j]["beside"].get(name, {}))
-        return found.most
+        shares, instance = PairShares(), self.instance
+        for j, times in enumerate(instance.times):
+            for kind, (name, ticks) in enumerate(zip(instance.types, times, strict=True)):
+                shares.add(instance, j, kind, ticks, instance.more[j]["beside"].get(name, {}))
+        return shares.most
 
     def times_by_width(self) -> list[list[tuple[int, int]]]:
         """Widths of every job, and its ticks at each on the best type under the best of conditions."""
-        return [list(self.instance.by_any_width(job)) for job in range(len(self.release))]
+        return [list(self.instance.by_any_width(job)) for job in range(len(self.work.arrival))]
 
     def _placed(self, *, consolidated: bool) -> CertificateInstance:
         """The jobs that count, of a class of schedules."""
-        given = copy(self.instance)
-        given.header = {**given.header}
+        placed = copy(self.instance)
+        placed.header = {**placed.header}
         if consolidated:
-            given.header["placement"] = "consolidated"
-        return given
+            placed.header["placement"] = "consolidated"
+        return placed
 
-    def evaluated(self, found: BoundCandidate, goal: Objective) -> Fraction:
+    def evaluated(self, candidate: BoundCandidate, goal: Objective) -> Fraction:
         """Value of a bound on completions, or on the last one, from its multipliers [ticks]; as the checker has it.
 
         Raises
@@ -238,16 +215,16 @@ class ClassDemands:
         InputError
             If the checker takes no such bound, or it would be too much work.
         """
-        given, record = self._placed(consolidated=found.consolidated), _read(found.record)
-        given.header["objective"] = str(goal)
+        placed, record = self._placed(consolidated=candidate.consolidated), _read(candidate.record)
+        placed.header["objective"] = str(goal)
         try:
-            work = given.relaxed()
-            if not found.parts:
-                return bound_of(given, work, record, None)
+            work = placed.relaxed()
+            if not candidate.parts:
+                return bound_of(placed, work, record, None)
             tree = WindowTree(work, record)
-            for part in found.parts:
+            for part in candidate.parts:
                 tree.take(_read(part))
-            return bound_of(given, work, record, tree)
+            return bound_of(placed, work, record, tree)
         except Rejected as error:
             raise _refusal(self.source, error) from None
 
@@ -265,11 +242,11 @@ class ClassDemands:
         InputError
             If the checker takes no such bound, or it would be too much work.
         """
-        given = copy(self.instance)
-        given.header = {**given.header, **({"rounds": "whole"} if whole_rounds else {})}
+        instance = copy(self.instance)
+        instance.header = {**instance.header, **({"rounds": "whole"} if whole_rounds else {})}
         try:
             earning = self._earning(utilities)
-            return bound_utility(given, earning, given.relaxed(), _read(record))
+            return bound_utility(instance, earning, instance.relaxed(), _read(record))
         except Rejected as error:
             raise _refusal(self.source, error) from None
 
