@@ -188,7 +188,11 @@ BROKEN: list[tuple[str, Policy, str]] = [
         (name, Contradicting(), "its job_index gives the schedule of its decide")
         for name in sorted(INDEX_LAWS)
     ),
-    ("test_a_longer_job_is_not_foreseen", Peeking(), "it declares that it knows nothing"),
+    (
+        "test_a_longer_job_is_not_foreseen",
+        Peeking(),
+        "a longer job is not noticed before it is late",
+    ),
     ("test_a_longer_job_is_not_foreseen", Following(), "nobody's is noticed before the first"),
     ("test_a_longer_job_is_not_foreseen", Looking(), "nobody's is noticed before the first"),
     *(

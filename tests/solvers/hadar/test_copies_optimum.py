@@ -239,7 +239,7 @@ def test_an_edited_model_is_what_is_solved() -> None:
         ({"policy": "srtf"}, "runs no copies of jobs, expected hadare"),
         ({"policy": "hadare:width=gang"}, "expected width=node"),
         ({"objective": "utility"}, "objective 'utility': expected one of"),
-        ({"policy": "hadare:round_s=0.125,restart_s=0"}, "expected at most 20000 in all"),
+        ({"policy": "hadare:round_s=0.25,restart_s=0"}, "expected at most 20000 in all"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
