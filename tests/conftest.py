@@ -15,15 +15,21 @@ import os
 import secrets
 import time
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 
 mpl.use("Agg")
 # What helpers assert is explained as what tests assert.
 pytest.register_assert_rewrite("support")
+# The program's groups of commands are built once in a process, and not for each of hundreds of calls.
+typer.main.get_command = cache(typer.main.get_command)
+typer.testing._get_command = typer.main.get_command
 
 settings.register_profile(
     "dev",

@@ -258,6 +258,7 @@ def of_pollux(jobs: int, draw: Random) -> Any:
 
 
 def of_hadare(jobs: int, draw: Random) -> Any:
+    jobs = min(jobs, 2)
     alone = draw.uniform(0.5, 2.0, (jobs, 2))
     alone[draw.random((jobs, 2)) < 0.2] = np.inf
     alone[:, 0] = np.minimum(alone[:, 0], 2.0)

@@ -15,6 +15,8 @@ import pytest
 from support.paths import ROOT
 from support.tiny_suites import QUICK
 
+pytestmark = pytest.mark.usefixtures("drawn_once")
+
 EXAMPLE = ROOT / "examples" / "evolve"
 BLOCK = re.compile(r"# EVOLVE-BLOCK-START\n(.*?)# EVOLVE-BLOCK-END\n", re.DOTALL)
 

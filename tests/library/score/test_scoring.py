@@ -29,6 +29,8 @@ from shadowprice.solvers.registry import policy as by_name
 from support.paths import ROOT
 from support.tiny_suites import QUICK, TINY, WHOLE
 
+pytestmark = pytest.mark.usefixtures("drawn_once")
+
 ONE = """
 from dataclasses import dataclass
 from typing import ClassVar

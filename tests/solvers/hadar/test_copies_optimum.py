@@ -117,7 +117,8 @@ def test_bounds_hold_where_steps_are_long(
     policy = rules(restart_s=restart_s)
     instance = prepare_run(jobs, "1x1:a,1x1:b", policy).instance
     with suppress(InfeasibleJobError):
-        found = copies_optimum(jobs, "1x1:a,1x1:b", goal, policy=policy)
+        # The interval LP is as fine as the budget affords.
+        found = copies_optimum(jobs, "1x1:a,1x1:b", goal, policy=policy, budget_s=5.0)
         least = cheapest(instance, goal, range(2))
         assert found.aligned.value_s <= min(least, found.upper_s)
         assert found.lower_s <= min(least, found.upper_s)
@@ -238,7 +239,7 @@ def test_an_edited_model_is_what_is_solved() -> None:
         ({"policy": "srtf"}, "runs no copies of jobs, expected hadare"),
         ({"policy": "hadare:width=gang"}, "expected width=node"),
         ({"objective": "utility"}, "objective 'utility': expected one of"),
-        ({"policy": "hadare:round_s=0.125,restart_s=0"}, "expected at most 20000 in all"),
+        ({"policy": "hadare:round_s=0.25,restart_s=0"}, "expected at most 20000 in all"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
