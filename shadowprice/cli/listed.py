@@ -132,7 +132,7 @@ def _show_policy(name: str, record: Mapping[str, Any]) -> None:
         if text:
             table.add_row(key, Text(" ".join(text.split())))
     for line in _option_lines(record):
-        table.add_row("switches", Text(line))
+        table.add_row("options", Text(line))
     console.print(table)
     if not record["parameters"]:
         console.print("no parameters")
@@ -274,7 +274,7 @@ def _term_record(feature: Feature) -> dict[str, Any]:
         "says": feature.sentence,
         "given_by": flags,
         "settings": [] if term is None else [asdict(each) for each in settings_of(term)],
-        "switches": [] if term is None else list(sets),
+        "options": [] if term is None else list(sets),
         "example": "" if term is None else f"shadowprice {term.example}",
         "not_with": dict(_apart(feature)),
     }
@@ -301,9 +301,9 @@ def _print_term(record: dict[str, Any]) -> None:
                 for each in record["settings"]
             ),
         )
-    if record["switches"]:
+    if record["options"]:
         print_lines(
-            f"in Python: RunOptions({', '.join(f'{name}=...' for name in record['switches'])})"
+            f"in Python: RunOptions({', '.join(f'{name}=...' for name in record['options'])})"
         )
     if record["example"]:
         print_lines(f"example: {record['example']}")

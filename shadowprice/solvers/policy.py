@@ -24,6 +24,9 @@ from shadowprice.solvers.state import State
 
 __all__ = ["Decision", "JobColumns", "Knowledge", "Policy", "State"]
 
+_MOST_CPU_MEMORY = 1e9
+"""More CPUs or GB than any node has."""
+
 
 @runtime_checkable
 class Policy(Protocol):
@@ -146,13 +149,16 @@ class Decision:
         Raises
         ------
         PolicyError
-            If the job's tenant has a quota, which this would exceed, or it is given less than it asks for.
+            If the job's tenant has a quota, which this would exceed, or it is given less than it asks for, or what
+            is no number of CPUs or GB.
         """
         if not self._allocator.admits(job, _width(pieces)):
             raise PolicyError(
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `admits` of the "
                 "allocator before, or leaves places to the placement"
             )
+        if cpu_memory is not None:
+            _expect_numbers(job, cpu_memory)
         ledger = self._allocator.cpu_memory
         ledger.give(job, pieces, cpu_memory)
         if not self._allocator.hold(job, pieces):
@@ -399,6 +405,7 @@ class Decision:
         """Nodes of a job, which is given CPUs and memory on each of them."""
         if pieces is None or len(pieces) != len(cpu_memory) or not self._state.profiled:
             raise PolicyError(f"job {job} is given CPUs and memory {cpu_memory} on nodes {pieces}")
+        _expect_numbers(job, cpu_memory)
         return pieces
 
     def start_all(self) -> Decision:
@@ -472,6 +479,14 @@ class Decision:
         if job in self.starts:
             return self.starts[job]
         return None if job in self.stops else self._state.running.get(job)
+
+
+def _expect_numbers(job: int, cpu_memory: RunCpuMemory) -> None:
+    """Refuse CPUs and memory that are no numbers of either, or too many to count."""
+    if not all(0 <= each <= _MOST_CPU_MEMORY for pair in cpu_memory for each in pair):
+        raise PolicyError(
+            f"job {job} is given CPUs and memory {cpu_memory}, expected numbers from 0 to {_MOST_CPU_MEMORY:.0e}"
+        )
 
 
 def _width(pieces: Pieces) -> int:

@@ -5,6 +5,7 @@ The meanings are those of ``docs/semantics.md``. Each example says what the rows
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
@@ -682,6 +683,21 @@ def test_nobody_joins_whom_that_would_leave_without_progress() -> None:
     given = Scripted({1.0: lambda decision: decision.join(1, 0, ())})
     with pytest.raises(PolicyError, match=r"job 1 is given CPUs and memory \(\) on nodes"):
         run(example.instance, given)
+
+
+@pytest.mark.parametrize("cpus", [math.inf, math.nan, -1.0, 1e305])
+@pytest.mark.parametrize("order", ["start", "join", "adjust"])
+def test_cpus_that_are_no_number_of_them_are_refused(cpus: float, order: str) -> None:
+    orders: dict[str, Callable[[Decision], object]] = {
+        "start": lambda decision: decision.start_at(0, ((0, 1),), ((cpus, 1.0),)),
+        "join": lambda decision: decision.join(1, 0, ((cpus, 1.0),)),
+        "adjust": lambda decision: decision.adjust(0, ((cpus, 1.0),)),
+    }
+    steps = {0.0 if order == "start" else 1.0: orders[order]}
+    with pytest.raises(
+        PolicyError, match=r"is given CPUs and memory .* expected numbers from 0 to"
+    ):
+        run(EXAMPLES["sharing and profiles"].instance, Scripted(steps))
 
 
 def test_what_two_hold_beside_each_other_is_within_the_node() -> None:

@@ -157,7 +157,7 @@ def search(
     none = np.zeros((rounds, len(market.capacity)), dtype=np.int64)
     lowest = market.bound(Fraction(1), none)
     yield UtilityPrices("each job alone", Fraction(1), none, lowest)
-    if budget_s <= 0 or len(market.jobs) * rounds > _MOST_CELLS:
+    if budget_s <= 0 or not 0 < len(market.jobs) * rounds <= _MOST_CELLS:
         return
     jobs, length, capacity = market.valued(rounds), market.utilities.length, market.capacity
     start: Prices = none.astype(np.float64)

@@ -64,7 +64,7 @@ class UtilityRow:
     holds_for : str
         The class, in words.
     optimum : float or None
-        The bound again if a run or the offline plan attains it, else None.
+        The bound again if a run attains it, else None.
     ratio : float
         bound / utility, rounded up, at least 1; infinite where nothing was earned.
     certified : bool
@@ -268,6 +268,8 @@ def expect_comparable(outcome: Outcome, first: Instance) -> None:
     for wrong, what in [
         (instance.workload != first.workload, "changes the workload, expected the same for all"),
         (instance.cluster != first.cluster, "has another cluster, expected the same for all"),
+        (instance.overheads != first.overheads, "pays other charges, expected the same for all"),
+        (instance.preemption != first.preemption, "preempts otherwise, expected the same for all"),
         (bool((outcome.schedule.partner >= 0).any()), "lets jobs share GPUs, expected none"),
     ]:
         if wrong:

@@ -41,7 +41,7 @@ class Hello(Struct, frozen=True, tag_field="message", tag="hello"):
     version: int = VERSION
 
 
-class Introduction(Struct, frozen=True, kw_only=True):
+class Introduction(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Answer to ``hello``: what the policy is, before it has seen anything.
 
     Parameters

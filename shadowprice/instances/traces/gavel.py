@@ -106,8 +106,9 @@ def _good_lines(path: Path) -> JobLog:
     for name, usual in (("weight", "1"), ("slo", "-1")):
         table.setdefault(name, np.full(len(lines), usual, dtype=object))
     log = JobLog(path, Tables(table), LogReading(), None)
-    other = np.array([len(fields) != len(names) for fields in lines], dtype=bool)
-    log.drop(other, f"fewer or more than the {len(names)} fields of line 1")
+    counts = np.array([len(fields) for fields in lines])
+    log.drop(counts < len(names), f"fewer than the {len(names)} fields of line 1")
+    log.drop(counts[log.rows] > len(names), f"more than the {len(names)} fields of line 1")
     for column, low, high, whole, why in _RANGES:
         numbers = log.numbers(column)
         good = (numbers >= low) & (numbers <= high)

@@ -140,11 +140,12 @@ def bound(
     unit = Fraction(2) ** exponent
     held = int((whole * capacity).sum())
     payoffs = [_payoffs(demand, capacity, whole, round_ticks, unit, scales) for demand in demands]
-    found = [
+    by_scale = list(zip(*payoffs, strict=True)) if payoffs else [()] * len(scales)
+    bounds = [
         UtilityBound(unit * scale, whole, each, sum(each, Fraction(0)) + held * unit * scale)
-        for scale, each in zip(scales, zip(*payoffs, strict=True), strict=True)
-    ] or [UtilityBound(unit * scale, whole, (), held * unit * scale) for scale in scales]
-    return min(found, key=lambda each: each.dual)
+        for scale, each in zip(scales, by_scale, strict=True)
+    ]
+    return min(bounds, key=lambda each: each.dual)
 
 
 def check(bound: UtilityBound, utility: Fraction) -> bool:

@@ -17,8 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.grid import check_seconds
+from shadowprice.instances.grid import TICK_S, check_seconds
 from shadowprice.solvers.policy import Decision, Knowledge, State
+
+
+_MOST_B = 1_000_000
 
 
 @dataclass
@@ -48,8 +51,10 @@ class BScaling:
     preemptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.b < 2:
-            raise InputError(f"{self.name}: b is {self.b!r}, expected a whole number of at least 2")
+        if not (isinstance(self.b, int) and 2 <= self.b <= _MOST_B):
+            raise InputError(
+                f"{self.name}: b is {self.b!r}, expected a whole number from 2 to {_MOST_B}"
+            )
         check_seconds(f"{self.name}: first_s", self.first_s)
 
     def decide(self, state: State) -> Decision:
@@ -79,6 +84,9 @@ class BScaling:
                 decision.resume_in_place(job)
             elif decision.start(job):
                 tries.before_s[job] = attained_s[job]
+        if any(state.gang[job] <= decision.free_gpus for job in decision.stops):
+            # Elsewhere a job that was stopped can start only once it waits.
+            decision.wake_at(state.now_s + TICK_S)
 
     def _wake(
         self, state: State, decision: Decision, tries: _Tries, ran_s: dict[int, float]

@@ -354,6 +354,10 @@ def test_a_command_without_this_package() -> None:
             "asks for job 99",
         ),
         ('read x; echo \'{"name":"a"}\'; read x; read x; echo \'{"go":1}\'', "unknown field `go`"),
+        (
+            'read x; echo \'{"name":"a","chooses_amounts":true}\'',
+            "unknown field `chooses_amounts`",
+        ),
         ('read x; echo \'{"name":"a","version":9}\'', "speaks version 9, expected 1"),
         (
             'read x; echo \'{"name":"a"}\'; read x; read x; echo no use >&2; exit 4',
