@@ -258,11 +258,17 @@ def write_json(data: Mapping[str, Any], path: str | Path) -> None:
     Raises
     ------
     InputError
-        If it cannot be written.
+        If it cannot be written, or is there and no plain file.
     """
     text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    place = Path(path).absolute()
     try:
-        write_text(str(Path(path).absolute()), text, durable=True)
+        # What bears the name would be moved out of the way, as in directories where jobs write.
+        if place.is_dir():
+            raise InputError(f"{path}: is a folder, expected a file")
+        if place.exists() and not place.is_file():
+            raise InputError(f"{path}: is a device or a pipe, expected a file")
+        write_text(str(place), text, durable=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 

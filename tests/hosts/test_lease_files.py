@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -458,6 +459,21 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+def test_writers_of_a_file_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads are within one write of the same file at once."""
+    path, both, replace = str(tmp_path / "value"), threading.Barrier(2, timeout=10), os.replace
+
+    def late(source: str, target: str) -> None:
+        both.wait()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda letter: write_text(path, letter * 9), "ab"))
+    assert Path(path).read_text() in ("a" * 9, "b" * 9)
+    assert os.listdir(tmp_path) == ["value"]
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:

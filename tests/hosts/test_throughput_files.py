@@ -20,6 +20,7 @@ from shadowprice.hosts.throughput_files import (
     measured_throughputs,
     observations_of,
     spread_speeds,
+    write_json,
     write_spread,
     write_throughputs,
 )
@@ -128,6 +129,25 @@ def test_a_failed_write_leaves_the_old_file(
     assert os.listdir(tmp_path) == ["t.json"]
     with pytest.raises(InputError, match="cannot be written"):
         write_throughputs(GOOD, tmp_path / "nowhere" / "t.json")
+
+
+def test_what_is_no_file_is_refused_and_stays(tmp_path: Path) -> None:
+    folder, pipe = tmp_path / "t.json", tmp_path / "pipe.json"
+    folder.mkdir()
+    (folder / "mine").write_text("text")
+    os.mkfifo(pipe)
+    skews = ModelSkews({}, None, "none")
+    for path, what in ((folder, "a folder"), (pipe, "a device or a pipe")):
+        for write in (
+            lambda to: write_throughputs(GOOD, to),
+            lambda to: write_spread(skews, to),
+            lambda to: write_json({}, to),
+        ):
+            with pytest.raises(InputError, match=rf"\.json: is {what}, expected a file"):
+                write(path)
+    assert (folder / "mine").read_text() == "text"
+    assert pipe.is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["pipe.json", "t.json"]
 
 
 def seen(

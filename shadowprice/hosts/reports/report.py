@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shadowprice.analysis.pages.figures import figure_html, plotly_library
-from shadowprice.analysis.pages.page import Section, Sheet, Text, page
+from shadowprice.analysis.pages.page import Note, Section, Sheet, Text, page
 from shadowprice.analysis.wording import counted
 from shadowprice.errors import InputError
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
@@ -16,6 +16,7 @@ from shadowprice.hosts.reports.results import COLUMNS, DRIFT, MEASURED, REMARKS
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.status import shortened
 from shadowprice.hosts.reports.timeline import MAX_BARS, MAX_PANELS
+from shadowprice.hosts.reports.unsimulated import unsimulated
 
 BARS = (
     "One bar a lease; half height where two jobs share a device. Hatched: from the grant until the command ran. "
@@ -25,6 +26,10 @@ BARS = (
 RATES = (
     "Measured at decisions (line) against what was assumed when the job last got devices (dashed), for the "
     f"{MAX_PANELS} jobs measured most often."
+)
+UNWRITTEN = (
+    "Other remarks on this simulation, such as rates that were assumed, were not written; earlier versions wrote none. "
+    "To measure again: shadowprice.hosts.reports.results.results(STATE)."
 )
 
 
@@ -58,7 +63,7 @@ def report(run: RunReader, *, made_by: str = "") -> str:
         sections.append(Section("Throughput", [figure_html("throughput", rates)], RATES))
     if (measured / DRIFT).is_file():
         note = "The same jobs simulated with the measured throughputs."
-        remarks = _drift_remarks(measured / REMARKS)
+        remarks = _drift_remarks(run)
         table = _drift_table(measured / DRIFT)
         sections.append(Section("Simulated against real", [table, *remarks], note))
     if incidents.rows:
@@ -156,13 +161,17 @@ def _drift_table(path: Path) -> Sheet:
     return Sheet([COLUMNS.get(head, head) for head in heads], shown, words=1)
 
 
-def _drift_remarks(path: Path) -> list[Text]:
-    """Remarks on the simulation, a sentence each."""
+def _drift_remarks(run: RunReader) -> list[Text]:
+    """Remarks on the simulation as they were written; those that the log tells where none were."""
+    path = run.directory / MEASURED / REMARKS
+    if not path.is_file():
+        return [*map(Text, unsimulated(run.events())), Note(UNWRITTEN)]
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Of all ends of a line only this one is never within a remark.
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    return [Text(f"{line[0].upper()}{line[1:]}.") for line in lines if line]
+    return [Text(line) for line in lines if line]
 
 
 def _shorter(head: str, cell: str) -> str:

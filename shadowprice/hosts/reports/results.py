@@ -284,7 +284,7 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
     checked = verify_run(state)
     ledger = RunLedger.open(state / LEDGER, readonly=True)
     try:
-        faults = map("not simulated: {}".format, unsimulated(ledger.events()))
+        faults = unsimulated(ledger.events())
         run = measured_run(ledger)
     except InputError as error:
         return Results(checked, None, "", str(error))
@@ -303,8 +303,11 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
         drift = replace(drift, remarks=(*faults, *drift.remarks))
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
-    write_text(str(place / DRIFT), drift.frame.to_csv(index=False))
+    # Rows never lie beside remarks on others, wherever this is cut off.
+    if (place / DRIFT).is_file():
+        (place / DRIFT).unlink()
     write_text(str(place / REMARKS), "".join(f"{remark}\n" for remark in drift.remarks))
+    write_text(str(place / DRIFT), drift.frame.to_csv(index=False))
     return Results(checked, drift, command)
 
 

@@ -22,7 +22,7 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        A sentence a cause, empty for a run that had none.
+        A remark a cause, empty for a run that had none.
     """
     log = list(events)
     drivers = [k for k, event in enumerate(log) if event["kind"] == "driver-started"]
@@ -59,4 +59,4 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         words.append(f"{counted(taken_up, 'job')} given up and taken up again by a person")
     if nodes:
         words.append(f"{counted(nodes, 'node')} did not answer for some time")
-    return tuple(words)
+    return tuple(f"not simulated: {cause}" for cause in words)

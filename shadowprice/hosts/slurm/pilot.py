@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from shadowprice.errors import HostError, ShadowpriceError
+from shadowprice.errors import HostError, InputError, ShadowpriceError
 from shadowprice.hosts.slurm.commands import Slurm
 
 NOTICE_S = 120
@@ -62,8 +62,18 @@ def sbatch_options(nodes: int, gpus: str, time_limit: str, cpus: int, partition:
         CPU cores of each node; 0 for all of it, with nobody else on it.
     partition : str
         Partitions and further options, whose values may be lists: ``gpu,account=lab,exclude=node1,node2``.
+        What stands before a ``=`` is an option, also within a value; blanks beside commas are dropped.
+
+    Raises
+    ------
+    InputError
+        If an option is ``export``, whose value would be cut.
     """
-    partitions, *more = _BEFORE_OPTION.split(partition.strip(","))
+    partitions, *more = _BEFORE_OPTION.split(re.sub(r"\s*,\s*", ",", partition).strip(", "))
+    if any(option.startswith("export=") for option in more):
+        raise InputError(
+            "--partition: has export=, expected other options: jobs see the environment of this command, set it there"
+        )
     return [
         "--no-requeue",
         "--no-kill",  # a node that is lost is not the end of the run
@@ -102,7 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--partition",
         default="",
-        help="PARTITION[,PARTITION]...[,OPTION=VALUE]..., options of sbatch: account=NAME, exclude=NODE,NODE",
+        help="PARTITION[,PARTITION]...[,OPTION=VALUE]..., options of sbatch: account=NAME, exclude=NODE,NODE; "
+        "none without a value, and none whose value has a NAME= after a comma",
     )
     parser.add_argument("--state", type=Path, required=True, help="shared by all nodes")
     parser.add_argument("--print", action="store_true", help="show the script, submit nothing")
@@ -113,8 +124,8 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.print:
         print(text, end="")
         return 0
-    options = sbatch_options(asked.nodes, asked.gpus, asked.time, asked.cpus, asked.partition)
     try:
+        options = sbatch_options(asked.nodes, asked.gpus, asked.time, asked.cpus, asked.partition)
         try:
             state.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import time
+from _thread import get_ident  # threading takes longer to import
 from os import close, read
 from os import open as open_
 
@@ -100,7 +101,7 @@ def write_text(path: str, text: str, *, durable: bool = False) -> None:
 
 def write_bytes(path: str, data: bytes, *, durable: bool = False) -> None:
     """Replace a file atomically; ``durable`` waits until it, and its name, would survive a power cut."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.{get_ident()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
     try:

@@ -24,7 +24,7 @@ from shadowprice.hosts.live.measured_run import measured_run
 from shadowprice.hosts.live.state_directory import LEDGER
 from shadowprice.hosts.reports.figures import gantt_figure, throughput_figure
 from shadowprice.hosts.reports.jobs import job_rows
-from shadowprice.hosts.reports.report import figure_html, report
+from shadowprice.hosts.reports.report import UNWRITTEN, figure_html, report
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.status import event_words, status_record
 from shadowprice.hosts.reports.timeline import (
@@ -38,6 +38,7 @@ from shadowprice.hosts.reports.timeline import (
     pieces,
     union,
 )
+from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.instances.entries import printable
 from support.execution_ledgers import GPUS, NAMES, Script, written
 
@@ -298,10 +299,14 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
         f"{EVIL},1,2,inf\n"
     )
     remarks = state / "measured" / "drift.txt"
-    remarks.write_text(f"not simulated: a host was away\n{EVIL} was placed otherwise\n")
+    remarks.write_text(
+        f"not simulated: a host was away\njob-a.: took 1\u2028s.\n{EVIL} was placed otherwise\n"
+    )
     page = report(RunReader(state))
-    assert "Not simulated: a host was away." in page
-    assert "was placed otherwise." in page
+    assert "<p>not simulated: a host was away</p>\n" in page
+    assert "<p>job-a.: took 1\u2028s.</p>" in page
+    assert " was placed otherwise</p>" in page
+    assert UNWRITTEN not in page
     for cell in ("<th>job</th>", '<th class="n">real JCT [s]</th>', '<td class="n">290</td>'):
         assert cell in page
     assert '<td class="n">-13.8 %</td>' in page
@@ -315,9 +320,22 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"drift\.csv"):
         report(RunReader(state))
     (state / "measured" / "drift.csv").write_text("job\nresnet\n")
-    remarks.unlink()
+    remarks.write_bytes(b"\xff\xfe\n")
     with pytest.raises(InputError, match=r"drift\.txt: cannot be read"):
         report(RunReader(state))
+
+
+def test_a_drift_of_an_earlier_version_is_shown_with_what_the_log_tells(tmp_path: Path) -> None:
+    state = written(tmp_path / "s")
+    (state / "measured").mkdir()
+    (state / "measured" / "drift.csv").write_text("job\nresnet\n")
+    run = RunReader(state)
+    page = report(run)
+    assert "<th>job</th>" in page
+    assert UNWRITTEN in page
+    causes = unsimulated(run.events())
+    assert causes
+    assert all(f"<p>{cause}</p>" in page for cause in causes)
 
 
 def evil(state: Path) -> Path:

@@ -12,6 +12,7 @@ from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.reports.results import results, verify_run
+from shadowprice.hosts.supervision.files import write_text
 from support.fake_run import FakeRun
 
 
@@ -37,6 +38,27 @@ def test_a_run_is_verified_and_its_simulation_agrees_with_it(state: Path) -> Non
         assert (state / "measured" / name).is_file()
     printed = CliRunner().invoke(app, found.command.split()[1:])
     assert printed.exit_code == 0, printed.output
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_crash_leaves_no_drift_beside_remarks_on_another(
+    state: Path, monkeypatch: pytest.MonkeyPatch, before: bool, writes: int
+) -> None:
+    if before:
+        results(state)
+    left = iter(range(writes))
+
+    def crash(path: str, text: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write_text(path, text)
+
+    monkeypatch.setattr("shadowprice.hosts.reports.results.write_text", crash)
+    with pytest.raises(KeyboardInterrupt):
+        results(state)
+    assert not (state / "measured" / "drift.csv").exists()
+    assert (state / "measured" / "drift.txt").exists() == (before or writes == 1)
 
 
 def test_a_log_that_was_tampered_with_is_refused(state: Path) -> None:

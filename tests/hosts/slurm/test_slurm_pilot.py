@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from shadowprice.errors import InputError
 from shadowprice.hosts.slurm.pilot import main, sbatch_options, script
 from support.paths import ROOT
 from support.slurm_cluster import needs_slurm, slurm_cluster
@@ -43,10 +44,23 @@ def test_options_ask_for_notice_and_no_requeue() -> None:
         "--qos=low",
     ]
     assert sbatch_options(1, "", "", 0, "account=lab,")[-1] == "--account=lab"
+    spaced = sbatch_options(1, "", "", 0, " gpu , spare, account=lab, exclude=n1, n2 ,")
+    assert spaced[-3:] == ["--partition=gpu,spare", "--account=lab", "--exclude=n1,n2"]
     assert "--no-kill" in asked
     alone = sbatch_options(1, "", "", 0, "")
     assert "--exclusive" in alone
     assert not [each for each in alone if each.startswith(("--partition", "--gres", "--time"))]
+
+
+@pytest.mark.parametrize("asked", ["export=ALL,FOO=1", "gpu,account=lab, export=NONE"])
+def test_a_value_that_would_be_cut_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str
+) -> None:
+    with pytest.raises(InputError, match=r"--partition: has export="):
+        sbatch_options(1, "", "", 0, asked)
+    assert main(["--partition", asked, "--state", str(tmp_path / "s"), "--", "jobs.yaml"]) == 2
+    assert re.fullmatch(r"error: --partition: has export=.+\n", capsys.readouterr().err)
+    assert not (tmp_path / "s").exists()
 
 
 def test_prints_without_submitting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
