@@ -196,7 +196,10 @@ class Workspace:
     def _with_room(
         self, build: Build, shape: Shape, data: Mapping[str, FloatArray], read: Hashable
     ) -> _Compiled | None:
-        """The first jobs of a model for at least as many, but not for many more; None if that is another model."""
+        """The first jobs of a model for at least as many, but not for many more; None if that is another model.
+
+        The first time it is the exact model, with which that of its jobs has been compared.
+        """
         key, jobs = (build, shape.types, shape.draws, read, frozenset(data)), len(shape.jobs)
         if key in self._roomy:
             room = self._roomy[key]
@@ -205,8 +208,8 @@ class Workspace:
             if jobs <= len(room.shape.jobs) <= 2 * jobs + 4 * _ROOM:
                 return room.first(build, shape, data)
         exact = _exactly(build, shape, data)
-        self._roomy[key] = room = _room(build, exact, data)
-        return exact if room is None else room.first(build, shape, data)
+        self._roomy[key] = _room(build, exact, data)
+        return exact
 
     def _keep(self, key: Hashable, compiled: _Compiled) -> None:
         self._models.pop(key, None)
@@ -276,7 +279,7 @@ def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A compiled model, the shape that it was solved for last, the names of what it is given, and of what it is a part."""
+    """A compiled model, the shape it was solved for last, the names of its data, and the model it is a part of."""
 
     model: Any
     compiled: CompiledModel

@@ -191,7 +191,8 @@ def test_members_without_a_row_have_none_in_the_model_of_the_first_either() -> N
 
         return m
 
-    larger, own, numbers = build(6), build(4), {"c": np.arange(1.0, 5.0), "k": 5.0}
+    larger, own = build(6), build(4)
+    numbers: dict[str, Any] = {"c": np.arange(1.0, 5.0), "k": 5.0}
     compiled = compile_model(larger, {"c": 0.0, "k": 0.0}).first(
         larger.M, 4, numbers, lambda: build(4)
     )
