@@ -228,7 +228,12 @@ def most_slos(shape: Shape) -> pyo.ConcreteModel:
 
 
 OF_ANY_SIZE = (max_min, max_total, min_cost, most_slos)
-"""Models in which jobs that do not share have terms in columns of their own alone: with fewer jobs they are a part."""
+"""Models in which jobs that do not share have terms in columns of their own alone: with fewer jobs they are a part.
+
+Under the conditions of ``CompiledModel.first``, one model then serves any number of jobs. A model that is edited, here
+or by a function that it calls, may break them: before it is used so, it is compared with exact ones, and if it
+differs, it is compiled for every number of jobs, which takes longer.
+"""
 
 
 def throughput(m: pyo.ConcreteModel, i: str) -> NumericValue:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -37,7 +37,7 @@ _ROOM = 16
 """Jobs for which there is room at least, in a model of any size."""
 
 MOST_ENTRIES = 5_000_000
-"""Entries of compiled models that are kept, the largest models aside."""
+"""Entries of compiled models that are kept, those with room for more jobs among them; the last model is in any case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,8 @@ class Workspace:
     A model is compiled for exactly the jobs it is solved for, and used again for as many: new
     numbers are filled into its arrays. It is found again by the function that built it, its shape, and
     the constants that the function reads; one that reads what may change is built for every solve. One of
-    :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is compiled for some more jobs, of which it has the first. Names of
+    :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is compiled for some more jobs, of which it has the first, if that is
+    the same: its arrays are compared with those of exact models of two sizes. Names of
     jobs are of no matter to the arrays of a model that does not look at them.
 
     Parameters
@@ -107,8 +108,7 @@ class Workspace:
     uncertified: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     _models: OrderedDict[Hashable, _Compiled] = field(default_factory=OrderedDict)
-    _roomy: dict[Hashable, _Compiled] = field(default_factory=dict)
-    _entries: int = 0
+    _roomy: dict[Hashable, _Compiled | None] = field(default_factory=dict)
     _doubted: bool = False
 
     def solve(
@@ -177,45 +177,89 @@ class Workspace:
         key = (build, shape.sizes, read, frozenset(data))
         kept = None if read is None else self._models.get(key)
         if kept is None or not kept.serves(shape):
-            if read is None or shape.pairs or build not in OF_ANY_SIZE:
-                model = _built(build, shape)
-                given = asked(model, data)
-                compiled = compile_model(model, given)
-            else:
-                roomy = self._with_room(build, shape, data, read)
-                model, given = roomy.model, {name: data[name] for name in roomy.parameters}
-                anew = partial(_built, build, shape)
-                compiled = roomy.compiled.first(model.M, len(shape.jobs), given, anew)
+            made = None
+            if read is not None and not shape.pairs and build in OF_ANY_SIZE:
+                made = self._with_room(build, shape, data, read)
+            made = made or _exactly(build, shape, data)
             if read is not None:
-                self._keep(key, _Compiled.of(model, compiled, shape, tuple(given)))
-            return model, compiled
+                self._keep(key, made)
+            return made.model, made.compiled
         self._models.move_to_end(key)
-        if shape.jobs is not kept.shape.jobs:
+        # Rows and columns have the names of the last solve.
+        last = kept.shape
+        if shape.jobs is not last.jobs or shape.entities is not last.entities:
             kept.compiled.named_by(partial(_built, build, shape))
+            self._models[key] = replace(kept, shape=shape)
         kept.compiled.set(**{name: data[name] for name in kept.parameters})
         return kept.model, kept.compiled
 
     def _with_room(
         self, build: Build, shape: Shape, data: Mapping[str, FloatArray], read: Hashable
-    ) -> _Compiled:
-        """A model of any size, compiled for at least as many jobs, but not for many more."""
+    ) -> _Compiled | None:
+        """The first jobs of a model for at least as many, but not for many more; None if that is another model.
+
+        The first time it is the exact model, with which that of its jobs has been compared.
+        """
         key, jobs = (build, shape.types, shape.draws, read, frozenset(data)), len(shape.jobs)
-        known = self._roomy.get(key)
-        if known is None or not jobs <= len(known.shape.jobs) <= 2 * jobs + 4 * _ROOM:
-            names = Names.numbered("job", jobs + jobs // 8 + _ROOM)
-            wider = Shape(names, shape.types, shape.draws)
-            model = _built(build, wider)
-            nothing = dict.fromkeys(asked(model, data), np.zeros(()))
-            compiled = compile_model(model, nothing)
-            known = self._roomy[key] = _Compiled.of(model, compiled, wider, tuple(nothing))
-        return known
+        if key in self._roomy:
+            room = self._roomy[key]
+            if room is None:
+                return None
+            if jobs <= len(room.shape.jobs) <= 2 * jobs + 4 * _ROOM:
+                return room.first(build, shape, data)
+        exact = _exactly(build, shape, data)
+        self._roomy[key] = _room(build, exact, data)
+        return exact
 
     def _keep(self, key: Hashable, compiled: _Compiled) -> None:
-        replaced = self._models.pop(key, None)
+        self._models.pop(key, None)
         self._models[key] = compiled
-        self._entries += compiled.entries - (0 if replaced is None else replaced.entries)
-        while self._entries > MOST_ENTRIES and len(self._models) > 1:
-            self._entries -= self._models.popitem(last=False)[1].entries
+        while self._entries() > MOST_ENTRIES and len(self._models) > 1:
+            self._models.popitem(last=False)
+            used = {id(each.room) for each in self._models.values()}
+            self._roomy = {
+                k: room for k, room in self._roomy.items() if room is None or id(room) in used
+            }
+
+    def _entries(self) -> int:
+        """Entries of all models that are kept, each once."""
+        rooms = (*self._roomy.values(), *(each.room for each in self._models.values()))
+        different = {id(each): each for each in (*self._models.values(), *rooms) if each}
+        return sum(each.entries for each in different.values())
+
+
+def _exactly(build: Build, shape: Shape, data: Mapping[str, FloatArray]) -> _Compiled:
+    """A model compiled for the jobs of a shape."""
+    model = _built(build, shape)
+    own = asked(model, data)
+    return _Compiled.of(model, compile_model(model, own), shape, tuple(own))
+
+
+def _room(build: Build, exact: _Compiled, data: Mapping[str, FloatArray]) -> _Compiled | None:
+    """A model for more jobs than another one has, if those with its first jobs are parts of it; None if not.
+
+    This is seen at two sizes, so that no limit on the number of jobs looks like none: the other one's, and a few jobs.
+    """
+    shape, jobs = exact.shape, len(exact.shape.jobs)
+
+    def numbered(size: int) -> Shape:
+        return Shape(Names.numbered("job", size), shape.types, shape.draws)
+
+    few = numbered(2 if jobs > 2 else 3)
+    # Numbers that tell Params apart, each for all its members.
+    numbers = {name: np.array(k + 1.5) for k, name in enumerate(exact.parameters)}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SolverWarning)
+            room = _exactly(build, numbered(jobs + jobs // 8 + _ROOM), numbers)
+            if exact.names or room.names or room.users or room.model.component("M") is None:
+                return None
+            for own, its in ((exact, data), (_exactly(build, few, numbers), numbers)):
+                if not own.same(room.first(build, own.shape, its)):
+                    return None
+    except ShadowpriceError:  # It cannot be built for other jobs than its own, or was not traced.
+        return None
+    return room
 
 
 def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
@@ -235,7 +279,7 @@ def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A compiled model, the shape that it was made for, and the names of what it is given."""
+    """A compiled model, the shape it was solved for last, the names of its data, and the model it is a part of."""
 
     model: Any
     compiled: CompiledModel
@@ -243,6 +287,7 @@ class _Compiled:
     names: bool
     users: bool
     parameters: tuple[str, ...]
+    room: _Compiled | None = None
 
     @classmethod
     def of(
@@ -250,6 +295,21 @@ class _Compiled:
     ) -> _Compiled:
         """A compiled model with what it has looked at, which is known by now."""
         return cls(model, compiled, shape, shape.jobs.table.read, shape.users_read, parameters)
+
+    def first(self, build: Build, shape: Shape, data: Mapping[str, FloatArray]) -> _Compiled:
+        """The model of the first jobs, as many as a shape has, which shares the arrays of this one."""
+        own = {name: data[name] for name in self.parameters}
+        anew = partial(_built, build, shape)
+        compiled = self.compiled.first(self.model.M, len(shape.jobs), own, anew)
+        return _Compiled(self.model, compiled, shape, False, False, self.parameters, self)
+
+    def same(self, other: _Compiled) -> bool:
+        """True if both ask for the same data and are the same programme of them."""
+        mine, its = self.compiled.program, other.compiled.program
+        arrays = [each.name for each in fields(mine)]
+        return self.parameters == other.parameters and all(
+            np.array_equal(getattr(mine, name), getattr(its, name)) for name in arrays
+        )
 
     @property
     def entries(self) -> int:

@@ -74,7 +74,7 @@ class CompiledModel:
         anew: Callable[[], pyo.ConcreteModel] | None = None,
     ) -> None:
         self._translation = translation
-        self._data, self._anew = dict(data or {}), anew
+        self._data, self._anew = _copies(data or {}), anew
         self._gate = Gate()
         self.traced = not isinstance(translation, StandardFormModel) and not translation.untraced
 
@@ -123,7 +123,11 @@ class CompiledModel:
     ) -> CompiledModel:
         """The model with the first members of a set alone, for a fraction of the time that it takes to compile.
 
-        For rules in which all that is said of a member are terms in variables of its own.
+        It is what the smaller model would be, which is not examined here, under these conditions. Whatever is over
+        members has this very set as a factor of its index set, not another one with equal members. All that a rule
+        says of a member are terms in variables of its own, and Params of members are in such terms, in rows of
+        theirs or in sums that a 0 leaves as they are. No rule looks at the number of members, at their names, or at
+        one by its place from the end. Data are copied.
 
         Parameters
         ----------
@@ -176,7 +180,7 @@ class CompiledModel:
             If there is no such Param or the shape is wrong.
         """
         self._translation.fill(data)
-        self._data |= data
+        self._data |= _copies(data)
 
     def solve(
         self,
@@ -292,6 +296,11 @@ def compile_model(
     if causes and (wanted or sum(rows for _, rows in causes.values()) >= MANY_ROWS):
         warnings.warn(_slow(model, causes), SolverWarning, stacklevel=2)
     return CompiledModel(translation, data)
+
+
+def _copies(data: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    """Data as they are now, whatever their owner writes into them later."""
+    return {name: np.array(values) for name, values in data.items()}
 
 
 def _slow(model: pyo.ConcreteModel, causes: Mapping[str, tuple[str, int]]) -> str:

@@ -16,6 +16,7 @@ from shadowprice.models import gavel
 from shadowprice.models.arrays import tuples
 from shadowprice.models.gavel import Shape
 from shadowprice.models.tracing import traced
+from shadowprice.solvers.gavel import workspace as workspace_module
 from shadowprice.solvers.gavel.rounds import Combinations, select
 from shadowprice.solvers.gavel.workspace import Workspace, asked
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model
@@ -121,8 +122,8 @@ def test_one_model_serves_any_number_of_jobs(build: Any, monkeypatch: pytest.Mon
             ]
             np.testing.assert_array_equal(*parts)
         solved[len(solved)] = found
-    # With room for more jobs, and once more where that does not suffice.
-    assert len(built) == 2
+    # With room for more jobs, and once more where that does not suffice; each compared at two sizes.
+    assert built == [4, 20, 2, 90, 117, 2]
     # Names are those of a model of exactly these jobs, whatever it was solved for last.
     again, shape = solved[3].compiled, numbered("round6", 7)
     assert again is solved[1].compiled is solved[6].compiled
@@ -136,13 +137,13 @@ def test_pairs_of_other_jobs_name_the_model_that_is_used_again() -> None:
         [],
         [Shape(Names.numbered(word, 3), ("v100", "k80"), (), *pair) for word in ("one", "other")],
     )
-    for shape in shapes:
+    for shape in (*shapes, shapes[0]):
         numbers = data(shape, seed=0) | tables | {"s2": np.ones(1)}
         solved.append(workspace.solve(gavel.max_min, shape, numbers))
-    again = solved[0].compiled
-    assert again is solved[1].compiled
-    own = gavel.max_min(shapes[1])
-    same_names(again, compile_model(own, asked(own, numbers)))
+        again = solved[-1].compiled
+        assert again is solved[0].compiled
+        own = gavel.max_min(shape)
+        same_names(again, compile_model(own, asked(own, numbers)))
 
 
 def test_models_of_any_size_that_are_used_in_turn_have_their_own_numbers() -> None:
@@ -173,6 +174,7 @@ def test_members_without_a_row_have_none_in_the_model_of_the_first_either() -> N
             m = pyo.ConcreteModel(name="skips")
             m.M = tuples(np.arange(size))
             m.c = pyo.Param(m.M, mutable=True)
+            m.k = pyo.Param(mutable=True)
             m.x = pyo.Var(m.M, bounds=(0, None), dense=False)
 
             @m.Objective(sense=pyo.maximize)
@@ -185,12 +187,15 @@ def test_members_without_a_row_have_none_in_the_model_of_the_first_either() -> N
 
             @m.Constraint()
             def total(m: Any) -> Any:
-                return sum(m.x[i] for i in m.M) <= 5
+                return sum(m.x[i] for i in m.M) <= m.k
 
         return m
 
-    larger, own, numbers = build(6), build(4), {"c": np.arange(1.0, 5.0)}
-    compiled = compile_model(larger, {"c": 0.0}).first(larger.M, 4, numbers, lambda: build(4))
+    larger, own = build(6), build(4)
+    numbers: dict[str, Any] = {"c": np.arange(1.0, 5.0), "k": 5.0}
+    compiled = compile_model(larger, {"c": 0.0, "k": 0.0}).first(
+        larger.M, 4, numbers, lambda: build(4)
+    )
     alone = compile_model(own, numbers)
     same(compiled, alone)
     same_names(compiled, alone)
@@ -198,6 +203,87 @@ def test_members_without_a_row_have_none_in_the_model_of_the_first_either() -> N
     duals = compiled.dual(compiled.solve(), larger.most)
     assert duals.tolist() == alone.dual(alone.solve(), own.most).tolist()
     assert duals[1] == 0.0 < duals[3]
+    # What its owner writes into an array is of no matter until it is filled in.
+    numbers["c"][:] = 7.0
+    compiled.set(k=6.0)
+    same(compiled, compile_model(own, {"c": np.arange(1.0, 5.0), "k": 6.0}))
+
+
+def ends_by_number(m: Any) -> Any:
+    return sum(m.x[i, j] for i in m.M for j in m.J) <= len(m.M) / 2
+
+
+def ends_by_few(m: Any) -> Any:
+    return sum(m.x[i, j] for i in m.M for j in m.J) <= min(len(m.M), 4) / 2
+
+
+def ends_by_last(m: Any) -> Any:
+    return sum(m.x[m.M.last(), j] for j in m.J) <= 0.25
+
+
+def ends_by_value_of_last(m: Any) -> Any:
+    return m.x[m.M.first(), "k80"] <= m.s[m.M.last()] / 4
+
+
+def ends_by_other_set(m: Any) -> Any:
+    m.N = pyo.Set(initialize=list(m.M))
+    m.z = pyo.Var(m.N, bounds=(0, 1))
+    return sum(m.z[i] for i in m.N) + sum(m.x[i, j] for i in m.M for j in m.J) <= 2.5
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [ends_by_number, ends_by_few, ends_by_last, ends_by_value_of_last, ends_by_other_set],
+)
+def test_an_edited_model_is_the_exact_one_for_every_number_of_jobs(
+    rule: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edited(shape: Shape) -> Any:
+        with traced():
+            m = gavel.max_total(shape)
+            m.extra = pyo.Constraint(expr=rule(m))
+        return m
+
+    monkeypatch.setattr("shadowprice.solvers.gavel.workspace.OF_ANY_SIZE", (edited,))
+    workspace = Workspace()
+    for jobs in (9, 3, 5, 9, 12, 5):
+        shape = numbered("own", jobs)
+        numbers = data(shape, seed=jobs) | {"f": np.zeros(jobs)}
+        solved = workspace.solve(edited, shape, numbers)
+        own = edited(shape)
+        fresh = compile_model(own, asked(own, numbers))
+        same(solved.compiled, fresh)
+        assert solved.solution.objective == fresh.solve().objective
+
+
+def test_a_model_that_reads_names_has_no_room_for_more_jobs() -> None:
+    """Names that a model reads are those of its jobs: with room for more it would read others."""
+    jobs = Shape(Names(["ada", "bob", "eve"]), ("v100", "k80"))
+    exact = workspace_module._exactly(gavel.max_total, jobs, data(jobs, 0))
+    assert workspace_module._room(gavel.max_total, exact, data(jobs, 0)) is not None
+
+    def named(shape: Shape) -> Any:
+        m = gavel.max_total(shape)
+        if "job-0" in list(shape.jobs):
+            m.x["job-0", "k80"].setub(0.0)
+        return m
+
+    exact = workspace_module._exactly(named, jobs, data(jobs, 0))
+    assert workspace_module._room(named, exact, data(jobs, 0)) is None
+
+
+def test_entries_of_a_model_with_room_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, entries = Workspace(), []
+    for jobs in (4, 5, 6):
+        shape = numbered("job", jobs)
+        workspace.solve(gavel.max_total, shape, data(shape, seed=0) | {"f": np.zeros(jobs)})
+        entries.append(workspace._entries())
+    # Rows of time, workers and SLO name every fraction of time once: 3 * 2 a job, and 20 jobs have room.
+    assert entries == [6 * (20 + 4), 6 * (20 + 4 + 5), 6 * (20 + 4 + 5 + 6)]
+    monkeypatch.setattr("shadowprice.solvers.gavel.workspace.MOST_ENTRIES", 6 * (20 + 6 + 7))
+    shape = numbered("job", 7)
+    workspace.solve(gavel.max_total, shape, data(shape, seed=0) | {"f": np.zeros(7)})
+    assert workspace._entries() == 6 * (20 + 6 + 7)
 
 
 def same(one: CompiledModel, other: CompiledModel) -> None:

@@ -16,8 +16,8 @@ from shadowprice.solvers.programs.translation.traced_model import TracedModel
 class FirstMembers:
     """Arrays of a model whose set has fewer members: the first of those of a larger model, which several may share.
 
-    Right where all that a rule says of a member are terms in columns of its own: these go with the members that are
-    left out, as do their rows, and Params of theirs are 0.
+    Right under the conditions of :meth:`CompiledModel.first`: terms of the members that are left out go with them, as
+    do their rows, and Params of theirs are 0.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class FirstMembers:
     ) -> None:
         self.model, self.untraced = larger.model, larger.untraced
         self._larger, self._members, self._size = larger, members, size
-        self._data = dict(data)
+        self._data: dict[str, NDArray[np.float64]] = {}
         self._places: dict[int, NDArray[np.int64]] = {}
         whole = larger.program
         constraints = [each.component for each in larger.rows_of.values()]
@@ -63,7 +63,7 @@ class FirstMembers:
             np.zeros(len(self._entries)),
             whole.integer[self._columns],
         )
-        self.fill({})
+        self.fill(data)
 
     def _numbered(self, components: Sequence[Any], count: int) -> NDArray[np.int64]:
         """Number of each column or row of the larger model among those that there are, -1 for others."""
@@ -84,16 +84,19 @@ class FirstMembers:
 
     def fill(self, data: Mapping[str, ArrayLike]) -> None:
         """New values of some Params; the arrays of :attr:`program` are filled again in place."""
-        data = {**self._data, **data}
-        padded = {}
-        # All of them: others that share the larger model have filled in theirs.
+        own = dict(self._data)
         for name, values in data.items():
             parameter, shape = self._larger.parameter(name)
+            part = np.empty(shape)[self._first(parameter)].shape
+            own[name] = shaped(name, values, part).reshape(part)
+        padded = {}
+        # All of them: others that share the larger model have filled in theirs.
+        for name, numbers in own.items():
+            parameter, shape = self._larger.parameter(name)
             padded[name] = np.zeros(shape)
-            part = padded[name][self._first(parameter)]
-            part[...] = shaped(name, values, part.shape).reshape(part.shape)
+            padded[name][self._first(parameter)] = numbers
         self._larger.fill(padded)
-        self._data = data
+        self._data = own
         whole, program = self._larger.program, self.program
         program.value[:] = whole.value[self._entries]
         program.cost[:], program.offset = whole.cost[self._columns], whole.offset

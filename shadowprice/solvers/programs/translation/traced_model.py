@@ -423,7 +423,10 @@ class TracedModel:
         return own.reshape(members.shape if members else ())
 
     def first(self, component: Any, index_set: Any, size: int) -> tuple[slice, ...]:
-        """Part of an array over the index set of a component, of the first members of one of its factors."""
+        """Part of an array over the index set of a component, of the first members of one of its factors.
+
+        Factors are told by identity: of another set with equal members all stay.
+        """
         if not component.is_indexed():
             return ()
         one, members = self._walker.members(index_set), self._walker.members(component.index_set())
