@@ -20,7 +20,6 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICK_S, check_seconds
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
-
 _MOST_B = 1_000_000
 
 
