@@ -154,6 +154,11 @@ def test_comparisons_say_the_factor_or_why_there_is_none() -> None:
 
 
 def test_parameters_that_make_no_sense() -> None:
-    for given_, words in (({"b": 1}, "at least 2"), ({"first_s": 0.0}, "first_s")):
+    whole = "expected a whole number from 2 to"
+    cases = [
+        *(({"b": b}, whole) for b in (1, 2.5, math.nan, 10**400)),
+        ({"first_s": 0.0}, "first_s"),
+    ]
+    for given_, words in cases:
         with pytest.raises(InputError, match=words):
             BScaling(**given_)
