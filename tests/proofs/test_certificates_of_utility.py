@@ -128,7 +128,10 @@ def test_the_values_are_those_of_utilities_in_doubles():
     for name, values in tables.items():
         mine = JobUtilities.of(instance, name, 2.5)
         expected = values(instance, 2.5, 9).values[:, :9]
-        found = [[float(mine.of_round(j, k)) for k in range(9)] for j in range(3)]
+        checked = checker.utility.Utilities(
+            mine.arrival, mine.worth, mine.deadline or [], mine.length, mine.until
+        )
+        found = [[float(checked.of(j, k)) for k in range(9)] for j in range(3)]
         assert found == pytest.approx(expected)
         assert mine.table(8) == pytest.approx(expected)
 

@@ -60,6 +60,15 @@ def market_of(instance, name):
     return RoundMarket.of(instance, schedules, utilities).in_whole_rounds()
 
 
+def utility_of_round(utilities, job, number):
+    """Utility of a job that completes in a round, by hand; of runs that were not stopped."""
+    end = (number + 1) * utilities.length
+    assert utilities.until is None
+    if utilities.deadline is not None:
+        return utilities.worth[job] if end <= utilities.deadline[job] else Fraction(0)
+    return utilities.worth[job] * SECOND / max(end - utilities.arrival[job], utilities.length)
+
+
 def best_of_rounds(instance, market, rounds):
     """The largest total utility of any schedule in so many whole rounds, all of them tried."""
     kinds = range(len(market.capacity))
@@ -87,7 +96,7 @@ def best_of_rounds(instance, market, rounds):
                 if gang is not None:
                     slowest = max(ticks[j][k] for k in kinds if gang[k])
                     after[j] = min(after[j] + Fraction(LENGTH, slowest), Fraction(1))
-                    earned += market.utilities.of_round(j, number) if after[j] == 1 else 0
+                    earned += utility_of_round(market.utilities, j, number) if after[j] == 1 else 0
             most = max(most, earned + best(number + 1, tuple(after)))
         return most
 
@@ -153,7 +162,7 @@ def test_rounds_of_several_speeds_count_together():
     market = market_of(sp.Instance(sp.Cluster.parse("1x1:a,1x1:b"), jobs), "completion_time")
     prices = np.array([[0, 100], [100, 0], [100, 100]], dtype=np.int64)
     # 0.99 and 0.0155 of it, for nothing.
-    alone = market.utilities.of_round(0, 1)
+    alone = utility_of_round(market.utilities, 0, 1)
     assert market.bound(Fraction(1, 10**6), prices) >= alone + Fraction(400, 10**6)
 
 

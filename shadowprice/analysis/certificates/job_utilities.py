@@ -121,15 +121,6 @@ class JobUtilities:
             columns["deadline"] = self.deadline[job]
         return columns
 
-    def of_round(self, job: int, number: int) -> Fraction:
-        """Utility of a job that completes in a round."""
-        end = (number + 1) * self.length
-        if self.until is not None and end - self.length >= self.until:
-            return Fraction(0)
-        if self.deadline is not None:
-            return self.worth[job] if end <= self.deadline[job] else Fraction(0)
-        return self.worth[job] * TICKS_PER_S / max(end - self.arrival[job], self.length)
-
     def table(self, rounds: int) -> NDArray[np.float64]:
         """Utilities in doubles, shape (jobs, rounds + 1)."""
         ends = (np.arange(rounds + 1) + 1) * self.length

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.errors import InputError
+from shadowprice.instances.grid import TICK_S
 from shadowprice.proofs.classic.kill_restart import (
     Tries,
     bound,
@@ -162,3 +165,27 @@ def test_parameters_that_make_no_sense() -> None:
     for given_, words in cases:
         with pytest.raises(InputError, match=words):
             BScaling(**given_)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_job_waits_beside_free_gpus_of_any_node(seed: int) -> None:
+    """Whatever fits starts, also who was stopped and has lost its place: within two ticks."""
+    r = random.Random(seed)
+    jobs = sp.Workload.from_columns(
+        arrival_s=sorted(r.randint(0, 8) for _ in range(6)),
+        gpus=[r.randint(1, 3) for _ in range(6)],
+        work=[r.randint(1, 12) for _ in range(6)],
+    )
+    options = sp.RunOptions(overheads=sp.Overheads(start_s=2.0, restart_s=1.0))
+    rows = sp.simulate(jobs, sp.Cluster.parse("2x2"), "b-scaling", options).schedule
+    runs = [(j, rows.start_s[rows.job == j], rows.end_s[rows.job == j]) for j in range(6)]
+    times = sorted({*rows.start_s.tolist(), *rows.end_s.tolist(), *jobs.arrival_s.tolist()})
+    for now_s, next_s in pairwise(times):
+        if next_s - now_s <= 2 * TICK_S:
+            continue
+        busy = {j for j, start_s, end_s in runs if ((start_s <= now_s) & (now_s < end_s)).any()}
+        free = 4 - sum(int(jobs.gpus[j]) for j in busy)
+        waits = [
+            j for j, _, end_s in runs if j not in busy and jobs.arrival_s[j] <= now_s < end_s.max()
+        ]
+        assert all(jobs.gpus[j] > free for j in waits), (now_s, free, waits)
